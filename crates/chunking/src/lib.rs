@@ -1,2 +1,44 @@
 #![forbid(unsafe_code)]
-//! chunking
+//! Content-defined chunking: bytes to cut points.
+//!
+//! Enters: bytes, as a slice ([`Chunker::chunks`]) or as a reader ([`StreamChunker`]), with
+//! [`Parameters`] and, where wanted, a secret ([`KeyMaterial`]). Leaves: chunks, runs of bytes
+//! between two cut points. Cut points follow from contents, so that bytes put in or taken out
+//! move only the cuts near them, and equal data far apart gives equal chunks.
+//!
+//! Invariants, of every algorithm here:
+//! - chunks laid end to end are the data;
+//! - a chunk has at least 1 and at most `max_bytes` bytes, and only the last of a stream may have
+//!   fewer than `min_bytes`;
+//! - the same data, parameters and key give the same cuts, whatever the machine, the instruction
+//!   set or the sizes of reads. Cuts are stored in repositories: they never change for a given
+//!   algorithm number, and golden tests hold them.
+//!
+//! No I/O but [`std::io::Read`] in the stream adapter, no threads, no settings from outside.
+//!
+//! ```
+//! use chunking::{Chunker, KeyMaterial, Parameters};
+//! let chunker = Chunker::new(&Parameters::default(), KeyMaterial::Unkeyed)?;
+//! let data = vec![7u8; 100_000];
+//! let lengths: Vec<usize> = chunker.chunks(&data).map(|chunk| chunk.len()).collect();
+//! assert_eq!(lengths, [65_536, 34_464]);
+//! # Ok::<(), chunking::ParameterError>(())
+//! ```
+//!
+//! To add an algorithm: a row in [`ALGORITHMS`], a module with its method, an arm in `Chunker`,
+//! golden cuts and a naive form in the tests. Its hot loop goes to the `kernels` crate.
+
+mod algorithm;
+mod chunker;
+mod fastcdc;
+mod gear_table;
+mod masks;
+mod parameters;
+mod stream;
+
+pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmInfo};
+pub use chunker::{Chunker, Cuts};
+pub use gear_table::{KeyMaterial, UNKEYED_GEAR_TABLE, gear_table_from_bytes};
+pub use kernels::gear::GearTable;
+pub use parameters::{ParameterError, Parameters};
+pub use stream::StreamChunker;

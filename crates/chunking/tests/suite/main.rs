@@ -1,0 +1,32 @@
+//! Tests of the public interface.
+
+mod algorithm2;
+mod distribution;
+mod golden;
+mod parameters;
+mod properties;
+mod random;
+mod stream;
+
+use chunking::{Chunker, KeyMaterial, Parameters};
+
+/// FastCDC with these sizes and this level.
+fn fastcdc(min_bytes: u32, avg_bytes: u32, max_bytes: u32, normalization: u8) -> Parameters {
+    Parameters {
+        min_bytes,
+        avg_bytes,
+        max_bytes,
+        normalization,
+        ..Parameters::default()
+    }
+}
+
+/// The chunker without a key.
+fn unkeyed(parameters: &Parameters) -> Chunker {
+    Chunker::new(parameters, KeyMaterial::Unkeyed).expect("the test gives possible parameters")
+}
+
+/// The lengths of the chunks of `data`.
+fn lengths(chunker: &Chunker, data: &[u8]) -> Vec<usize> {
+    chunker.chunks(data).map(|chunk| chunk.len()).collect()
+}
