@@ -1,2 +1,19 @@
 #![forbid(unsafe_code)]
-//! testkit
+//! What onefold's tests share: a disk that crashes, data from seeds, conformance suites.
+//!
+//! * [`crash_disk`]: a file system in memory that loses what was not synced;
+//! * [`compaction`]: objects of several sections, as a later compaction will write them;
+//! * [`conformance`]: what every implementation of a seam must do;
+//! * [`generate`]: bytes from seeds, and versions of them;
+//! * [`random`]: the numbers behind both.
+//!
+//! Never published. Code here may panic: that is how a test says no.
+
+pub mod compaction;
+pub mod conformance;
+pub mod crash_disk;
+pub mod generate;
+pub mod mutate;
+pub mod random;
+
+pub use crash_disk::{CrashDisk, CrashMode};

@@ -160,7 +160,13 @@ mod tests {
         let id = ObjectId([0xab; 16]);
         assert_eq!(id.to_string(), "ab".repeat(16));
         assert_eq!(id.to_string().parse(), Ok(id));
-        for bad in ["", "ab", &"AB".repeat(16), &"zz".repeat(16), &"ab".repeat(17)] {
+        for bad in [
+            "",
+            "ab",
+            &"AB".repeat(16),
+            &"zz".repeat(16),
+            &"ab".repeat(17),
+        ] {
             assert_eq!(bad.parse::<ObjectId>(), Err(BadObjectId));
         }
     }

@@ -9,15 +9,20 @@
 //! * when [`ObjectStore::put`] returns `Ok`, the object survives a crash of the machine;
 //! * names that are no [`ObjectKey`] are left alone: never listed, never deleted.
 
+mod directories;
+mod discarding;
 mod filesystem;
 mod key;
 mod local;
 mod memory;
+mod os_filesystem;
 
-pub use filesystem::{FileSystem, OsFileSystem};
-pub use key::{ObjectId, ObjectKey, ObjectKind};
-pub use local::LocalStore;
-pub use memory::MemoryStore;
+pub use discarding::DiscardingStore;
+pub use filesystem::{FileStatus, FileSystem};
+pub use key::{BadObjectId, ObjectId, ObjectKey, ObjectKind};
+pub use local::{LocalStore, TEMPORARY_STALE_AFTER};
+pub use memory::{MemoryStore, OperationCounts};
+pub use os_filesystem::OsFileSystem;
 
 use std::io;
 
@@ -63,7 +68,9 @@ pub enum StoreError {
         object_bytes: u64,
     },
     /// The object is longer than the reader is willing to hold.
-    #[error("{key} in {location} is too long: {object_bytes} bytes, at most {limit_bytes} make sense")]
+    #[error(
+        "{key} in {location} is too long: {object_bytes} bytes, at most {limit_bytes} make sense"
+    )]
     TooLong {
         /// The object asked for.
         key: ObjectKey,
@@ -75,7 +82,9 @@ pub enum StoreError {
         limit_bytes: u64,
     },
     /// There is no room left for more objects.
-    #[error("no space left in {location} while writing {key}: free some space and run the command again; what is already stored is kept and used")]
+    #[error(
+        "no space left in {location} while writing {key}: free some space and run the command again; what is already stored is kept and used"
+    )]
     Full {
         /// The object being written.
         key: ObjectKey,
@@ -85,7 +94,7 @@ pub enum StoreError {
     /// Anything else the medium says.
     #[error("cannot {action} {subject} in {location}: {source}")]
     Io {
-        /// What was tried: "read", "write", "list", "delete", "create".
+        /// What was tried: "read", "write", "list", "delete", "create", "open", "persist".
         action: &'static str,
         /// The object or directory concerned.
         subject: String,
@@ -119,6 +128,7 @@ pub trait ObjectStore: Send + Sync {
 
     /// Stores `bytes` under `key` durably unless an object is there already. Only the
     /// creation of a repository may rest on this: some servers ignore the condition.
+    /// [`PutOutcome::Exists`] says nothing about durability: [`ObjectStore::persist`] does.
     ///
     /// # Errors
     /// As [`ObjectStore::put`].
@@ -161,7 +171,9 @@ pub trait ObjectStore: Send + Sync {
         visit: &mut dyn FnMut(ObjectId, u64),
     ) -> Result<(), StoreError>;
 
-    /// Removes an object; one that is not there is no error.
+    /// Removes an object; one that is not there is no error. A container may come back after
+    /// a crash (nothing refers to it then, so it is garbage); an object of any other kind that
+    /// was removed stays away, so that what it referred to may be deleted next.
     ///
     /// # Errors
     /// [`StoreError::Io`].

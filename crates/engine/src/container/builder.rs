@@ -1,0 +1,191 @@
+//! Builds one container object (MACS, §III-B; docs/format/v1.md, §6).
+//!
+//! Compressed groups go in at the front; the metadata grows with them and goes in at the end,
+//! so that the boundary between the two is decided by what arrives. Eq. 4, applied to
+//! compressed groups, says whether one more fits.
+
+use std::sync::Arc;
+
+use super::metadata::{Group, ObjectMetadata, SLOTS_MAX, Section};
+use super::{Compression, ContainerId, ContainerKind, PADDING_PIECE, Slot};
+use crate::fingerprint::Fingerprint;
+use crate::format::{LENGTH_TAG_BYTES, ObjectSealer, SEAL_TAG_BYTES, Vault, padme, varint_bytes};
+use crate::object::ObjectKey;
+
+/// Metadata bytes of a section apart from its groups and chunks, at most: version, section
+/// count, id, kind, column heads, the run of slots, the seal's tag.
+const SECTION_BYTES_MAX: usize = 1 + 3 + 16 + 1 + 5 + 5 * 6 + 6 + SEAL_TAG_BYTES;
+
+/// Metadata bytes of a group, at most.
+const GROUP_ENTRY_BYTES_MAX: usize = 5 + 1 + 3;
+
+/// A container under construction.
+#[derive(Debug)]
+pub struct ContainerBuilder {
+    sealer: ObjectSealer,
+    padded: bool,
+    container_bytes: usize,
+    data: Vec<u8>,
+    chunk_metadata_bytes: usize,
+    section: Section,
+}
+
+/// A finished container: what to store, and what its metadata says.
+#[derive(Debug)]
+pub struct SealedContainer {
+    /// The object's key.
+    pub key: ObjectKey,
+    /// The object's bytes.
+    pub bytes: Vec<u8>,
+    /// Its only section.
+    pub section: Arc<Section>,
+    /// Bytes of data, metadata and tag: the filling ratio is this over the container size.
+    pub filled_bytes: u64,
+    /// Bytes of the metadata region with its seal.
+    pub metadata_bytes: u64,
+}
+
+impl ContainerBuilder {
+    /// An empty container of a new random id; it will have at most `container_bytes` bytes.
+    #[must_use]
+    pub fn new(vault: &Vault, kind: ContainerKind, container_bytes: u32) -> Self {
+        let id = ContainerId::random();
+        Self {
+            sealer: vault.new_object(id.own_object()),
+            padded: vault.is_padded(),
+            container_bytes: container_bytes as usize,
+            data: Vec::new(),
+            chunk_metadata_bytes: 0,
+            section: Section {
+                id,
+                kind,
+                slots: Vec::new(),
+                lengths: Vec::new(),
+                fingerprints: Vec::new(),
+                groups: Vec::new(),
+            },
+        }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> ContainerId {
+        self.section.id
+    }
+
+    /// How many chunks are in it; the next one gets this slot.
+    #[must_use]
+    pub fn chunk_count(&self) -> usize {
+        self.section.chunk_count()
+    }
+
+    /// Metadata bytes that a chunk of that length adds.
+    #[must_use]
+    pub fn chunk_metadata_bytes(length: u32) -> usize {
+        varint_bytes(u64::from(length)) + Fingerprint::BYTES
+    }
+
+    /// How many bytes a group of `chunks` chunks, whose metadata takes `chunk_metadata_bytes`,
+    /// may have before sealing (Eq. 4); 0 when there is no room.
+    #[must_use]
+    pub fn group_room(&self, chunks: usize, chunk_metadata_bytes: usize) -> usize {
+        if self.chunk_count() + chunks > SLOTS_MAX {
+            return 0;
+        }
+        let metadata_bytes = SECTION_BYTES_MAX
+            + (self.section.groups.len() + 1) * GROUP_ENTRY_BYTES_MAX
+            + self.chunk_metadata_bytes
+            + chunk_metadata_bytes;
+        self.container_bytes
+            .saturating_sub(self.data.len() + SEAL_TAG_BYTES + metadata_bytes + LENGTH_TAG_BYTES)
+    }
+
+    /// Seals a group and puts it in. `stored` is its plaintext under `compression`.
+    ///
+    /// # Panics
+    /// When it does not fit: ask [`ContainerBuilder::group_room`] first.
+    pub fn push_group(
+        &mut self,
+        stored: &[u8],
+        compression: Compression,
+        chunks: &[(Fingerprint, u32)],
+    ) {
+        let entry_bytes = chunks
+            .iter()
+            .map(|&(_, length)| Self::chunk_metadata_bytes(length))
+            .sum();
+        let room = self.group_room(chunks.len(), entry_bytes);
+        assert!(!chunks.is_empty() && stored.len() <= room, "a group fits");
+        let number = self.section.groups.len() as u32;
+        let offset = self.data.len();
+        self.data.extend_from_slice(stored);
+        self.sealer.seal(3 + number, &mut self.data, offset);
+        self.section.groups.push(Group {
+            offset: offset as u64,
+            sealed_bytes: (stored.len() + SEAL_TAG_BYTES) as u32,
+            compression,
+            number,
+            first_chunk: self.chunk_count() as u32,
+            chunk_count: chunks.len() as u32,
+            plain_bytes: chunks.iter().map(|&(_, length)| u64::from(length)).sum(),
+        });
+        self.chunk_metadata_bytes += entry_bytes;
+        for &(fingerprint, length) in chunks {
+            let slot = Slot(self.section.slots.len() as u16);
+            self.section.slots.push(slot);
+            self.section.lengths.push(length);
+            self.section.fingerprints.push(fingerprint);
+        }
+    }
+
+    /// Seals the metadata, pads, and ends the object with its length tag. The last container
+    /// of a run is padded to a Padmé length, others to the container size; without
+    /// encryption there is no padding.
+    ///
+    /// # Panics
+    /// When it is empty.
+    #[must_use]
+    pub fn finish(self, is_last: bool) -> SealedContainer {
+        assert!(self.chunk_count() > 0, "a container has chunks");
+        let section = Arc::new(self.section);
+        let metadata = ObjectMetadata {
+            sections: vec![Section::clone(&section)],
+        };
+        let mut metadata = metadata.encode();
+        let mut bytes = self.data;
+        let metadata_bytes = metadata.len() + SEAL_TAG_BYTES;
+        let filled_bytes = bytes.len() + metadata_bytes + LENGTH_TAG_BYTES;
+        let object_bytes = if !self.padded {
+            filled_bytes
+        } else if is_last {
+            (padme(filled_bytes as u64) as usize).min(self.container_bytes)
+        } else {
+            self.container_bytes
+        };
+        let padding_bytes = object_bytes - filled_bytes;
+        if padding_bytes >= SEAL_TAG_BYTES {
+            let start = bytes.len();
+            bytes.resize(start + padding_bytes - SEAL_TAG_BYTES, 0);
+            self.sealer.seal(PADDING_PIECE, &mut bytes, start);
+        } else {
+            metadata.resize(metadata.len() + padding_bytes, 0);
+        }
+        let start = bytes.len();
+        bytes.extend_from_slice(&metadata);
+        self.sealer.seal(1, &mut bytes, start);
+        let tag = self.sealer.length_tag((bytes.len() - start) as u32);
+        bytes.extend_from_slice(&tag);
+        assert_eq!(
+            bytes.len(),
+            object_bytes,
+            "the padding is what it should be"
+        );
+        SealedContainer {
+            key: section.id.own_object(),
+            bytes,
+            section,
+            filled_bytes: filled_bytes as u64,
+            metadata_bytes: metadata_bytes as u64,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Containers: objects that hold groups of chunks and the metadata to find them
+//! (docs/format/v1.md, §6; MACS, §III-B).
+//!
+//! [`ContainerBuilder`] puts groups in until the container is full (Eq. 4) and seals it;
+//! [`ContainerReader`] finds the metadata of a container, wherever its remap says it lies,
+//! and reads groups out of it; [`RemapSet`] knows what was moved.
+
+mod builder;
+mod compression;
+mod metadata;
+mod reader;
+mod remap;
+
+pub use builder::{ContainerBuilder, SealedContainer};
+pub use compression::{Compression, CompressionLevel, Compressor, decompress};
+pub use metadata::{CHUNK_BYTES_MAX, GROUP_BYTES_MAX, Group, ObjectMetadata, SLOTS_MAX, Section};
+pub use reader::{ContainerReader, ContainerSummary, LoadedSection, PADDING_PIECE};
+pub use remap::{Remap, RemapSet};
+
+use std::fmt;
+
+use crate::object::{ObjectId, ObjectKey, ObjectKind};
+
+/// The id of a *logical* container: what recipes and the index name. Which object it lies in
+/// is decided by the remaps; without one, the object of the same id.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContainerId(pub ObjectId);
+
+impl ContainerId {
+    /// A new random id.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(ObjectId::random())
+    }
+
+    /// The object that holds this container unless a remap says otherwise.
+    #[must_use]
+    pub fn own_object(self) -> ObjectKey {
+        ObjectKey::new(ObjectKind::Container, self.0)
+    }
+}
+
+impl fmt::Display for ContainerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for ContainerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ContainerId({})", self.0)
+    }
+}
+
+/// A chunk's number in its container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(pub u16);
+
+/// Where a chunk lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChunkAddress {
+    /// Its logical container.
+    pub container: ContainerId,
+    /// Its number there.
+    pub slot: Slot,
+}
+
+/// What the chunks of a container are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ContainerKind {
+    /// Contents of files and streams.
+    Data = 1,
+    /// Directory pages and pages of long recipes.
+    Metadata = 2,
+}
+
+impl ContainerKind {
+    /// The kind of that stored number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Data),
+            2 => Some(Self::Metadata),
+            _ => None,
+        }
+    }
+}

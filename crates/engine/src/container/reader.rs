@@ -1,0 +1,420 @@
+//! Reads containers: the metadata of an object, its sections, its groups
+//! (docs/format/v1.md, §6).
+//!
+//! One read of the object's tail usually brings the length tag and all the metadata; groups
+//! are read by their ranges and verified on their own. The metadata of recently used
+//! containers is kept, bounded in bytes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::metadata::{ObjectMetadata, Section};
+use super::{ContainerId, RemapSet, decompress};
+use crate::fingerprint::Fingerprinter;
+use crate::format::{
+    DecodeError, InObject, LENGTH_TAG_BYTES, ObjectError, ObjectSealer, SEAL_TAG_BYTES, Vault,
+};
+use crate::object::{ObjectKey, ObjectStore, StoreError};
+
+/// Piece number of the padding.
+pub const PADDING_PIECE: u32 = 2;
+
+/// Bytes of an object's tail read at first: enough for the metadata of most containers.
+const TAIL_BYTES: usize = 128 << 10;
+
+/// Most bytes in a container object.
+const OBJECT_BYTES_MAX: u64 = 64 << 20;
+
+/// Groups whose ranges are this near are fetched in one read.
+const READ_GAP_BYTES: u64 = 64 << 10;
+
+/// Most bytes fetched in one read.
+const READ_BYTES_MAX: u64 = 8 << 20;
+
+/// A section with what is needed to read its groups.
+#[derive(Debug)]
+pub struct LoadedSection {
+    /// The object it lies in.
+    pub object: ObjectKey,
+    /// Its chunks and groups.
+    pub section: Arc<Section>,
+    sealer: Arc<ObjectSealer>,
+}
+
+/// What a verified container object consists of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ContainerSummary {
+    /// Bytes of the object.
+    pub object_bytes: u64,
+    /// Bytes of sealed groups.
+    pub data_bytes: u64,
+    /// Bytes of the sealed metadata region.
+    pub metadata_bytes: u64,
+    /// Chunks in all its sections.
+    pub chunks: u64,
+    /// Bytes of those chunks.
+    pub plain_bytes: u64,
+}
+
+impl ContainerSummary {
+    /// Data, metadata and tag: what the filling ratio counts.
+    #[must_use]
+    pub fn filled_bytes(&self) -> u64 {
+        self.data_bytes + self.metadata_bytes + LENGTH_TAG_BYTES as u64
+    }
+}
+
+/// The metadata of an object as read from its tail.
+struct OpenObject {
+    sealer: Arc<ObjectSealer>,
+    metadata: ObjectMetadata,
+    summary: ContainerSummary,
+}
+
+/// Reads the containers of one repository.
+pub struct ContainerReader {
+    store: Arc<dyn ObjectStore>,
+    vault: Arc<Vault>,
+    fingerprinter: Arc<Fingerprinter>,
+    remaps: RemapSet,
+    cache: Mutex<SectionCache>,
+}
+
+impl std::fmt::Debug for ContainerReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ContainerReader").finish_non_exhaustive()
+    }
+}
+
+impl ContainerReader {
+    /// A reader of the containers in `store`; at most `cache_bytes` of metadata are kept.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn ObjectStore>,
+        vault: Arc<Vault>,
+        fingerprinter: Arc<Fingerprinter>,
+        remaps: RemapSet,
+        cache_bytes: usize,
+    ) -> Self {
+        Self {
+            store,
+            vault,
+            fingerprinter,
+            remaps,
+            cache: Mutex::new(SectionCache::new(cache_bytes)),
+        }
+    }
+
+    /// The remaps it reads by.
+    #[must_use]
+    pub fn remaps(&self) -> &RemapSet {
+        &self.remaps
+    }
+
+    /// The keys under which it verifies chunks.
+    #[must_use]
+    pub fn fingerprinter(&self) -> &Fingerprinter {
+        &self.fingerprinter
+    }
+
+    /// The section of a logical container.
+    ///
+    /// # Errors
+    /// When its object is missing, unreadable or damaged, or holds no such section.
+    pub fn section(&self, id: ContainerId) -> Result<Arc<LoadedSection>, ObjectError> {
+        if let Some(found) = self.lock_cache().get(id) {
+            return Ok(found);
+        }
+        let key = self.remaps.object_of(id);
+        let open = self.open(key)?;
+        let mut wanted = None;
+        for section in open.metadata.sections {
+            let section_id = section.id;
+            let loaded = Arc::new(LoadedSection {
+                object: key,
+                section: Arc::new(section),
+                sealer: Arc::clone(&open.sealer),
+            });
+            if section_id == id {
+                wanted = Some(Arc::clone(&loaded));
+            }
+            if self.remaps.object_of(section_id) == key {
+                self.lock_cache().insert(section_id, loaded);
+            }
+        }
+        wanted.ok_or_else(|| ObjectError::Corrupt {
+            key,
+            part: "metadata",
+            reason: DecodeError::new(format!("it does not hold container {id}")),
+        })
+    }
+
+    /// The metadata of an object, whatever containers it holds; nothing is cached.
+    ///
+    /// # Errors
+    /// When it is missing, unreadable or damaged.
+    pub fn object(
+        &self,
+        key: ObjectKey,
+    ) -> Result<(ObjectMetadata, ContainerSummary), ObjectError> {
+        let open = self.open(key)?;
+        Ok((open.metadata, open.summary))
+    }
+
+    fn open(&self, key: ObjectKey) -> Result<OpenObject, ObjectError> {
+        let tail = self.store.get_tail(&key, TAIL_BYTES)?;
+        if tail.object_bytes > OBJECT_BYTES_MAX {
+            return Err(StoreError::TooLong {
+                key,
+                location: self.store.location(),
+                object_bytes: tail.object_bytes,
+                limit_bytes: OBJECT_BYTES_MAX,
+            }
+            .into());
+        }
+        let Some((before, tag)) = tail.bytes.split_last_chunk::<LENGTH_TAG_BYTES>() else {
+            let reason = DecodeError::new(format!("it has only {} bytes", tail.object_bytes));
+            return Err(reason).in_object(key, "length tag");
+        };
+        let sealer = self
+            .vault
+            .object(key, &tag[..12])
+            .in_object(key, "length tag")?;
+        let metadata_bytes = sealer.open_length_tag(tag).in_object(key, "length tag")?;
+        let metadata_bytes = u64::from(metadata_bytes);
+        let before_bytes = tail.object_bytes - LENGTH_TAG_BYTES as u64;
+        if metadata_bytes > before_bytes {
+            let reason = DecodeError::new(format!(
+                "{metadata_bytes} bytes of metadata in an object of {}",
+                tail.object_bytes
+            ));
+            return Err(reason).in_object(key, "length tag");
+        }
+        let mut sealed = if metadata_bytes <= before.len() as u64 {
+            before[before.len() - metadata_bytes as usize..].to_vec()
+        } else {
+            let offset = before_bytes - metadata_bytes;
+            self.store
+                .get_range(&key, offset, metadata_bytes as usize)?
+        };
+        sealer.open(1, &mut sealed).in_object(key, "metadata")?;
+        let metadata = ObjectMetadata::decode(&sealed).in_object(key, "metadata")?;
+        let data_bytes = metadata.data_bytes();
+        let padding_bytes = before_bytes.checked_sub(metadata_bytes + data_bytes);
+        if !padding_bytes.is_some_and(|bytes| bytes == 0 || bytes >= SEAL_TAG_BYTES as u64) {
+            let reason = DecodeError::new("its groups and its metadata do not meet");
+            return Err(reason).in_object(key, "metadata");
+        }
+        let chunks = metadata.sections.iter().map(|s| s.chunk_count() as u64);
+        let groups = metadata.sections.iter().flat_map(|s| &s.groups);
+        let summary = ContainerSummary {
+            object_bytes: tail.object_bytes,
+            data_bytes,
+            metadata_bytes,
+            chunks: chunks.sum(),
+            plain_bytes: groups.map(|group| group.plain_bytes).sum(),
+        };
+        Ok(OpenObject {
+            sealer: Arc::new(sealer),
+            metadata,
+            summary,
+        })
+    }
+
+    /// Reads groups of a section, given by ascending index; near ones in one go. Calls `visit`
+    /// with each group's index and its plaintext, or what is wrong with it: a damaged group
+    /// does not keep the others from being read.
+    pub fn read_groups(
+        &self,
+        loaded: &LoadedSection,
+        groups: &[usize],
+        visit: &mut dyn FnMut(usize, Result<Vec<u8>, ObjectError>),
+    ) {
+        let all = &loaded.section.groups;
+        let near = |a: &usize, b: &usize| {
+            let end = all[*a].offset + u64::from(all[*a].sealed_bytes);
+            all[*b].offset - end <= READ_GAP_BYTES
+        };
+        for batch in groups.chunk_by(near) {
+            let mut rest = batch;
+            while let Some(&first) = rest.first() {
+                let start = all[first].offset;
+                let end_of = |index: usize| all[index].offset + u64::from(all[index].sealed_bytes);
+                let count = rest
+                    .iter()
+                    .take_while(|&&index| end_of(index) - start <= READ_BYTES_MAX)
+                    .count()
+                    .max(1);
+                let (now, later) = rest.split_at(count);
+                self.read_near_groups(loaded, now, visit);
+                rest = later;
+            }
+        }
+    }
+
+    fn read_near_groups(
+        &self,
+        loaded: &LoadedSection,
+        groups: &[usize],
+        visit: &mut dyn FnMut(usize, Result<Vec<u8>, ObjectError>),
+    ) {
+        let all = &loaded.section.groups;
+        let (first, last) = (&all[groups[0]], &all[groups[groups.len() - 1]]);
+        let length = last.offset + u64::from(last.sealed_bytes) - first.offset;
+        match self
+            .store
+            .get_range(&loaded.object, first.offset, length as usize)
+        {
+            Ok(mut bytes) => {
+                for &index in groups {
+                    let start = (all[index].offset - first.offset) as usize;
+                    let sealed = &mut bytes[start..start + all[index].sealed_bytes as usize];
+                    visit(index, open_group(loaded, index, sealed));
+                }
+            }
+            Err(_) if groups.len() > 1 => {
+                for index in groups {
+                    self.read_near_groups(loaded, std::slice::from_ref(index), visit);
+                }
+            }
+            Err(error) => visit(groups[0], Err(error.into())),
+        }
+    }
+
+    /// Checks a chunk's bytes against its full fingerprint.
+    ///
+    /// # Errors
+    /// When they differ: what was stored is not what was backed up.
+    pub fn verify_chunk(
+        &self,
+        loaded: &LoadedSection,
+        chunk: usize,
+        bytes: &[u8],
+    ) -> Result<(), ObjectError> {
+        let section = &loaded.section;
+        if self.fingerprinter.fingerprint(section.kind, bytes) == section.fingerprints[chunk] {
+            return Ok(());
+        }
+        Err(ObjectError::Corrupt {
+            key: loaded.object,
+            part: "chunk",
+            reason: DecodeError::new(format!(
+                "the chunk in slot {} does not have its fingerprint",
+                section.slots[chunk].0
+            )),
+        })
+    }
+
+    /// Reads a whole object and verifies all there is: seals, padding, decompression, the
+    /// fingerprint of every chunk.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn verify_object(&self, key: ObjectKey) -> Result<ContainerSummary, ObjectError> {
+        let open = self.open(key)?;
+        let mut object = self.store.get(&key, OBJECT_BYTES_MAX)?;
+        if object.len() as u64 != open.summary.object_bytes {
+            let reason = DecodeError::new("its length changed while it was read");
+            return Err(reason).in_object(key, "object");
+        }
+        let data_end = open.summary.data_bytes as usize;
+        let metadata_start = object.len() - LENGTH_TAG_BYTES - open.summary.metadata_bytes as usize;
+        if data_end < metadata_start {
+            let padding = &mut object[data_end..metadata_start];
+            let zeros = open
+                .sealer
+                .open_slice(PADDING_PIECE, padding)
+                .in_object(key, "padding")?;
+            if zeros.iter().any(|&byte| byte != 0) {
+                return Err(DecodeError::new("it is not zero")).in_object(key, "padding");
+            }
+        }
+        for section in open.metadata.sections {
+            let loaded = LoadedSection {
+                object: key,
+                section: Arc::new(section),
+                sealer: Arc::clone(&open.sealer),
+            };
+            for (index, group) in loaded.section.groups.iter().enumerate() {
+                let start = group.offset as usize;
+                let sealed = &mut object[start..start + group.sealed_bytes as usize];
+                let plain = open_group(&loaded, index, sealed)?;
+                let mut offset = 0;
+                let first = group.first_chunk as usize;
+                for chunk in first..first + group.chunk_count as usize {
+                    let end = offset + loaded.section.lengths[chunk] as usize;
+                    self.verify_chunk(&loaded, chunk, &plain[offset..end])?;
+                    offset = end;
+                }
+            }
+        }
+        Ok(open.summary)
+    }
+
+    fn lock_cache(&self) -> std::sync::MutexGuard<'_, SectionCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Unseals and decompresses a group in place of its sealed bytes.
+fn open_group(
+    loaded: &LoadedSection,
+    index: usize,
+    sealed: &mut [u8],
+) -> Result<Vec<u8>, ObjectError> {
+    let group = &loaded.section.groups[index];
+    let stored = loaded
+        .sealer
+        .open_slice(3 + group.number, sealed)
+        .in_object(loaded.object, "group")?;
+    decompress(group.compression, stored, group.plain_bytes as usize)
+        .in_object(loaded.object, "group")
+}
+
+/// Sections used lately, bounded in bytes; the one unused for longest goes first.
+struct SectionCache {
+    limit_bytes: usize,
+    used_bytes: usize,
+    clock: u64,
+    sections: HashMap<ContainerId, (u64, Arc<LoadedSection>)>,
+    by_use: BTreeMap<u64, ContainerId>,
+}
+
+impl SectionCache {
+    fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            used_bytes: 0,
+            clock: 0,
+            sections: HashMap::new(),
+            by_use: BTreeMap::new(),
+        }
+    }
+
+    fn get(&mut self, id: ContainerId) -> Option<Arc<LoadedSection>> {
+        self.clock += 1;
+        let (used, section) = self.sections.get_mut(&id)?;
+        self.by_use.remove(used);
+        *used = self.clock;
+        self.by_use.insert(self.clock, id);
+        Some(Arc::clone(section))
+    }
+
+    fn insert(&mut self, id: ContainerId, section: Arc<LoadedSection>) {
+        self.clock += 1;
+        self.used_bytes += section.section.memory_bytes();
+        if let Some((used, old)) = self.sections.insert(id, (self.clock, section)) {
+            self.by_use.remove(&used);
+            self.used_bytes -= old.section.memory_bytes();
+        }
+        self.by_use.insert(self.clock, id);
+        while self.used_bytes > self.limit_bytes && self.sections.len() > 1 {
+            let Some((_, oldest)) = self.by_use.pop_first() else {
+                break;
+            };
+            if let Some((_, section)) = self.sections.remove(&oldest) {
+                self.used_bytes -= section.section.memory_bytes();
+            }
+        }
+    }
+}

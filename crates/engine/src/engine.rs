@@ -1,0 +1,149 @@
+//! The engine of one repository: what its rooms share.
+
+use std::sync::Arc;
+
+use chunking::Chunker;
+
+use crate::container::{CompressionLevel, ContainerReader, RemapSet};
+use crate::fingerprint::Fingerprinter;
+use crate::format::{ObjectError, Vault};
+use crate::object::{DiscardingStore, ObjectStore};
+use crate::pipeline::Writer;
+use crate::restore::Reader;
+
+/// Settings of an engine. Those of the repository's `config` come from there; the others are
+/// the user's for this run.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// Size of a container in bytes (from `config`).
+    pub container_bytes: u32,
+    /// Plain bytes at which a group is closed (from `config`).
+    pub group_bytes: u32,
+    /// How hard to compress.
+    pub compression: CompressionLevel,
+    /// Threads for compression; other stages have a few of their own.
+    pub threads: usize,
+    /// Total for queues and caches, in bytes.
+    pub memory_bytes: usize,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        Self {
+            container_bytes: 4 << 20,
+            group_bytes: 1 << 20,
+            compression: CompressionLevel::DEFAULT,
+            threads: std::thread::available_parallelism().map_or(2, usize::from),
+            memory_bytes: 128 << 20,
+        }
+    }
+}
+
+/// A store with the keys and settings to use it: makes writers and readers.
+#[derive(Clone)]
+pub struct Engine {
+    store: Arc<dyn ObjectStore>,
+    vault: Arc<Vault>,
+    fingerprinter: Arc<Fingerprinter>,
+    chunker: Arc<Chunker>,
+    settings: EngineSettings,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("store", &self.store.location())
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// An engine on `store`.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn ObjectStore>,
+        vault: Vault,
+        fingerprinter: Fingerprinter,
+        chunker: Chunker,
+        settings: EngineSettings,
+    ) -> Self {
+        Self {
+            store,
+            vault: Arc::new(vault),
+            fingerprinter: Arc::new(fingerprinter),
+            chunker: Arc::new(chunker),
+            settings,
+        }
+    }
+
+    /// Where its objects lie.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
+    /// What seals its objects.
+    #[must_use]
+    pub fn vault(&self) -> &Arc<Vault> {
+        &self.vault
+    }
+
+    /// What fingerprints its chunks.
+    #[must_use]
+    pub fn fingerprinter(&self) -> &Arc<Fingerprinter> {
+        &self.fingerprinter
+    }
+
+    /// What cuts its streams.
+    #[must_use]
+    pub fn chunker(&self) -> &Arc<Chunker> {
+        &self.chunker
+    }
+
+    /// Its settings.
+    #[must_use]
+    pub fn settings(&self) -> &EngineSettings {
+        &self.settings
+    }
+
+    /// The same engine on a store that takes writes and drops them: for dry runs.
+    #[must_use]
+    pub fn discarding(&self) -> Self {
+        Self {
+            store: Arc::new(DiscardingStore::new(Arc::clone(&self.store))),
+            ..self.clone()
+        }
+    }
+
+    /// Opens the index and starts what stores new chunks.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn writer(&self) -> Result<Writer, ObjectError> {
+        Writer::start(self)
+    }
+
+    /// What reads streams back.
+    ///
+    /// # Errors
+    /// When the store's remaps can't be read.
+    pub fn reader(&self) -> Result<Reader, ObjectError> {
+        let share = self.settings.memory_bytes / 4;
+        Ok(Reader::new(Arc::new(self.container_reader(share)?), share))
+    }
+
+    pub(crate) fn container_reader(
+        &self,
+        cache_bytes: usize,
+    ) -> Result<ContainerReader, ObjectError> {
+        let remaps = RemapSet::load(self.store.as_ref(), &self.vault)?;
+        Ok(ContainerReader::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.vault),
+            Arc::clone(&self.fingerprinter),
+            remaps,
+            cache_bytes,
+        ))
+    }
+}

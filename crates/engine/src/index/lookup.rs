@@ -1,0 +1,553 @@
+//! The exact decision whether a chunk is stored already, and where (design.md, 'Dedup decision').
+//!
+//! A fingerprint is looked for, in this order, among
+//! 1. *open* chunks: new in this run, their container not sealed yet;
+//! 2. the *locality cache*: containers whose metadata was fetched because a chunk of theirs
+//!    was met before (its neighbours tend to follow);
+//! 3. *recent* containers: sealed in this run or found without an index run, by prefix;
+//! 4. the index *runs*, by prefix.
+//!
+//! 3 and 4 name candidates; the full fingerprint is compared in the container's metadata,
+//! which thereby comes into the cache. A container that is gone or damaged is passed over:
+//! its chunks are stored again. One that was found damaged is *set aside* for good: a run covers
+//! it, and none has entries of it, so that no later backup takes it for a good one, while
+//! what is intact in it can still be restored. Memory: 1 is bounded by the pipeline's queues, 2 by a setting,
+//! 3 by [`RECENT_CHUNKS_MAX`], 4 by a setting.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use super::run_reader::is_missing;
+use super::{IndexEntry, RunSet};
+use crate::container::{ChunkAddress, ContainerId, ContainerReader, Section, Slot};
+use crate::fingerprint::Fingerprint;
+use crate::format::ObjectError;
+use crate::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
+
+/// Recent chunks from which on they should be written as an index run.
+pub const RECENT_CHUNKS_MAX: usize = 1 << 20;
+
+/// Containers that the locality cache keeps whatever the memory limit: those being written.
+const CACHED_CONTAINERS_MIN: usize = 16;
+
+/// Memory that a chunk takes in the locality cache beside its section.
+const CACHED_CHUNK_BYTES: usize = 32;
+
+/// A new chunk's place while its container is not sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenPlace {
+    /// A chunk of data: its number among the new chunks of this run, and the bytes before it.
+    Sequence {
+        /// Its number.
+        sequence: u64,
+        /// Bytes of all new chunks before it.
+        offset: u64,
+    },
+    /// A page of metadata, whose address is known at once.
+    Address(ChunkAddress),
+}
+
+/// Where a chunk is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// In a sealed container.
+    Stored(ChunkAddress),
+    /// In one that is still open.
+    Open(OpenPlace),
+}
+
+/// Fingerprints are keyed hashes: any eight of their bytes do as a hash.
+#[derive(Default)]
+struct AlreadyHashed(u64);
+
+impl Hasher for AlreadyHashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(first) = bytes.first_chunk::<8>() {
+            self.0 = u64::from_le_bytes(*first);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+type HashedMap<K, V> = HashMap<K, V, BuildHasherDefault<AlreadyHashed>>;
+
+/// What an index has to work with.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexMemory {
+    /// Bytes for the blocks and filters of runs.
+    pub run_bytes: usize,
+    /// Bytes for the locality cache.
+    pub locality_bytes: usize,
+}
+
+/// Looks fingerprints up, exactly, in bounded memory.
+pub struct Index {
+    store: Arc<dyn ObjectStore>,
+    reader: Arc<ContainerReader>,
+    runs: RunSet,
+    /// Container objects that are there and not set aside.
+    live: HashSet<ObjectId>,
+    /// Containers that were set aside, as the runs say.
+    aside: HashSet<ContainerId>,
+    /// Objects set aside since.
+    aside_now: HashSet<ObjectId>,
+    open: HashedMap<Fingerprint, OpenPlace>,
+    recent: Recent,
+    cache: LocalityCache,
+    damaged: Vec<ObjectError>,
+    candidates: Vec<ChunkAddress>,
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Index")
+            .field("containers", &self.live.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Index {
+    /// Opens the index of a repository: its runs, and whatever containers they do not cover
+    /// (left by runs that died), which are made durable and taken in.
+    ///
+    /// # Errors
+    /// When the store can't be listed or read. Damaged index runs or unreferenced containers
+    /// are no error: see [`Index::damaged`].
+    pub fn open(
+        store: Arc<dyn ObjectStore>,
+        vault: Arc<crate::format::Vault>,
+        reader: Arc<ContainerReader>,
+        memory: IndexMemory,
+    ) -> Result<Self, ObjectError> {
+        let runs = RunSet::open(Arc::clone(&store), vault, memory.run_bytes)?;
+        let mut live = HashSet::new();
+        store.list(ObjectKind::Container, &mut |id, _| {
+            live.insert(id);
+        })?;
+        let aside = set_aside_before(&runs);
+        for &container in &aside {
+            live.remove(&reader.remaps().object_of(container).id);
+        }
+        let mut index = Self {
+            store,
+            reader,
+            runs,
+            live,
+            aside,
+            aside_now: HashSet::new(),
+            open: HashedMap::default(),
+            recent: Recent::default(),
+            cache: LocalityCache::new(memory.locality_bytes),
+            damaged: Vec::new(),
+            candidates: Vec::new(),
+        };
+        index.adopt_uncovered()?;
+        Ok(index)
+    }
+
+    /// Takes in containers that no run covers.
+    fn adopt_uncovered(&mut self) -> Result<(), ObjectError> {
+        let mut uncovered: Vec<ObjectId> = self
+            .live
+            .iter()
+            .copied()
+            .filter(|&id| !self.runs.covered(ContainerId(id)))
+            .collect();
+        uncovered.sort_unstable();
+        for id in uncovered {
+            let key = ObjectKey::new(ObjectKind::Container, id);
+            let sections = match self.reader.object(key) {
+                Ok((metadata, _)) => metadata.sections,
+                Err(error) if is_unusable(&error) => {
+                    self.live.remove(&id);
+                    self.damaged.push(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            self.store.persist(&[key])?;
+            for section in sections {
+                if self.reader.remaps().object_of(section.id) == key
+                    && !self.runs.covered(section.id)
+                {
+                    self.recent.insert(&section);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes nothing from that container object any more, in this run and, once
+    /// [`Index::merge_runs`] has noted it, in later ones: it was found damaged.
+    pub fn set_aside(&mut self, object: ObjectId) {
+        self.live.remove(&object);
+        self.aside_now.insert(object);
+        let remaps = self.reader.remaps();
+        self.cache
+            .forget(|container| remaps.object_of(container).id == object);
+    }
+
+    /// Does the object of this logical container exist, and may it be used?
+    #[must_use]
+    pub fn is_live(&self, container: ContainerId) -> bool {
+        self.live
+            .contains(&self.reader.remaps().object_of(container).id)
+    }
+
+    /// The generation of remaps that containers are found by.
+    #[must_use]
+    pub fn remap_generation(&self) -> u64 {
+        self.reader.remaps().generation()
+    }
+
+    /// The container objects that exist and may be used.
+    #[must_use]
+    pub fn live_objects(&self) -> &HashSet<ObjectId> {
+        &self.live
+    }
+
+    /// What was found damaged and is passed over.
+    #[must_use]
+    pub fn damaged(&self) -> Vec<String> {
+        let runs = self.runs.damaged();
+        let runs = runs.iter().map(|(_, error)| error.to_string());
+        self.damaged
+            .iter()
+            .map(ToString::to_string)
+            .chain(runs)
+            .collect()
+    }
+
+    /// Chunks whose containers no index run on the store covers yet.
+    #[must_use]
+    pub fn recent_chunks(&self) -> usize {
+        self.recent.places.len()
+    }
+
+    /// Where the chunk of that fingerprint is stored, if it is.
+    ///
+    /// # Errors
+    /// When the store fails; damage is passed over.
+    pub fn find(&mut self, fingerprint: &Fingerprint) -> Result<Option<Found>, ObjectError> {
+        if let Some(place) = self.open.get(fingerprint) {
+            return Ok(Some(Found::Open(*place)));
+        }
+        if let Some(address) = self.cache.find(fingerprint) {
+            return Ok(Some(Found::Stored(address)));
+        }
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        self.recent
+            .candidates(fingerprint.prefix(), &mut candidates);
+        self.runs.candidates(fingerprint.prefix(), &mut candidates);
+        let mut found = Ok(None);
+        for &candidate in &candidates {
+            found = self.confirm(candidate, fingerprint);
+            if !matches!(found, Ok(None)) {
+                break;
+            }
+        }
+        self.candidates = candidates;
+        Ok(found?.map(Found::Stored))
+    }
+
+    /// Fetches a candidate's container into the cache and compares the full fingerprint there.
+    fn confirm(
+        &mut self,
+        candidate: ChunkAddress,
+        fingerprint: &Fingerprint,
+    ) -> Result<Option<ChunkAddress>, ObjectError> {
+        if !self.is_live(candidate.container) {
+            return Ok(None);
+        }
+        let loaded = match self.reader.section(candidate.container) {
+            Ok(loaded) => loaded,
+            Err(error) if is_unusable(&error) => {
+                let object = self.reader.remaps().object_of(candidate.container).id;
+                if error.is_damage() && !is_missing(&error) {
+                    self.set_aside(object);
+                } else {
+                    self.live.remove(&object);
+                }
+                self.damaged.push(error);
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        self.cache.insert(&loaded.section);
+        let is_it = loaded
+            .section
+            .chunk_in(candidate.slot)
+            .is_some_and(|chunk| loaded.section.fingerprints[chunk] == *fingerprint);
+        Ok(is_it.then_some(candidate))
+    }
+
+    /// Enters a chunk that is new.
+    pub fn insert_open(&mut self, fingerprint: Fingerprint, place: OpenPlace) {
+        self.open.insert(fingerprint, place);
+    }
+
+    /// The container of open chunks was sealed: they are looked up there from now on.
+    pub fn sealed(&mut self, section: &Arc<Section>) {
+        for fingerprint in &section.fingerprints {
+            self.open.remove(fingerprint);
+        }
+        self.live.insert(section.id.0);
+        self.recent.insert(section);
+        self.cache.insert(section);
+    }
+
+    /// Writes an index run of all recent chunks. Their containers must be durable.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn write_recent(&mut self) -> Result<(), ObjectError> {
+        let (mut entries, covered) = self.recent.take();
+        if covered.is_empty() {
+            return Ok(());
+        }
+        self.runs.write_run(&mut entries, &covered)?;
+        Ok(())
+    }
+
+    /// Notes what was set aside, and merges index runs when there are many.
+    ///
+    /// # Errors
+    /// When the store fails; the index is whole all the same.
+    pub fn merge_runs(&mut self) -> Result<(), ObjectError> {
+        self.note_set_aside()?;
+        let (live, aside) = (&self.live, &self.aside);
+        let remaps = self.reader.remaps();
+        self.runs.merge_if_needed(super::RUNS_MAX, &|container| {
+            live.contains(&remaps.object_of(container).id) || aside.contains(&container)
+        })?;
+        Ok(())
+    }
+
+    /// Rewrites the runs that have entries of what was set aside without these, and covers it
+    /// without entries, so that it is not taken in again. After a crash between the two it is
+    /// taken in by the next backup, and set aside when it is found damaged again.
+    fn note_set_aside(&mut self) -> Result<(), ObjectError> {
+        if self.aside_now.is_empty() {
+            return Ok(());
+        }
+        let remaps = self.reader.remaps();
+        let is_aside =
+            |container: ContainerId| self.aside_now.contains(&remaps.object_of(container).id);
+        let mut containers: Vec<ContainerId> = Vec::new();
+        for run in self.runs.runs().iter() {
+            let footer = run.footer();
+            let named = footer.containers.iter().chain(&footer.covered).copied();
+            containers.extend(named.filter(|&container| is_aside(container)));
+        }
+        containers.sort_unstable();
+        containers.dedup();
+        self.runs.drop_dead(&|container| !is_aside(container))?;
+        self.runs.write_run(&mut [], &containers)?;
+        self.aside.extend(containers);
+        self.aside_now.clear();
+        Ok(())
+    }
+}
+
+/// Containers that a run covers and none has entries of.
+fn set_aside_before(runs: &RunSet) -> HashSet<ContainerId> {
+    let runs = runs.runs();
+    let covered = runs.iter().flat_map(|run| &run.footer().covered);
+    let mut aside: HashSet<ContainerId> = covered.copied().collect();
+    for container in runs.iter().flat_map(|run| &run.footer().containers) {
+        aside.remove(container);
+    }
+    aside
+}
+
+/// Is a container with this error to be passed over? Not when the store fails: then nobody knows
+/// what it holds.
+fn is_unusable(error: &ObjectError) -> bool {
+    error.is_damage() || matches!(error, ObjectError::UnknownEpoch { .. })
+}
+
+/// Containers sealed lately: prefix to place.
+#[derive(Default)]
+struct Recent {
+    containers: Vec<ContainerId>,
+    places: HashedMap<u64, (u32, Slot)>,
+    /// Chunks whose prefix is taken by another chunk.
+    same_prefix: Vec<(u64, u32, Slot)>,
+}
+
+impl Recent {
+    fn insert(&mut self, section: &Section) {
+        let number = self.containers.len() as u32;
+        self.containers.push(section.id);
+        for (fingerprint, &slot) in section.fingerprints.iter().zip(&section.slots) {
+            let prefix = fingerprint.prefix();
+            if let Some(&taken) = self.places.get(&prefix) {
+                if taken != (number, slot) {
+                    self.same_prefix.push((prefix, number, slot));
+                }
+            } else {
+                self.places.insert(prefix, (number, slot));
+            }
+        }
+    }
+
+    fn candidates(&self, prefix: u64, out: &mut Vec<ChunkAddress>) {
+        let address = |number: u32, slot| ChunkAddress {
+            container: self.containers[number as usize],
+            slot,
+        };
+        if let Some(&(number, slot)) = self.places.get(&prefix) {
+            out.push(address(number, slot));
+            let same = self.same_prefix.iter().filter(|same| same.0 == prefix);
+            out.extend(same.map(|&(_, number, slot)| address(number, slot)));
+        }
+    }
+
+    /// Empties it into entries for an index run and the containers they cover.
+    fn take(&mut self) -> (Vec<IndexEntry>, Vec<ContainerId>) {
+        let recent = std::mem::take(self);
+        let places = recent
+            .places
+            .into_iter()
+            .map(|(prefix, (number, slot))| (prefix, number, slot));
+        let entries = places
+            .chain(recent.same_prefix)
+            .map(|(prefix, number, slot)| IndexEntry {
+                prefix,
+                address: ChunkAddress {
+                    container: recent.containers[number as usize],
+                    slot,
+                },
+            })
+            .collect();
+        (entries, recent.containers)
+    }
+}
+
+/// Containers whose chunks were met lately; the one unused for longest goes first.
+struct LocalityCache {
+    limit_bytes: usize,
+    used_bytes: usize,
+    clock: u64,
+    next_number: u32,
+    sections: HashMap<u32, CachedSection>,
+    numbers: HashMap<ContainerId, u32>,
+    by_use: BTreeMap<u64, u32>,
+    places: HashedMap<u64, (u32, u32)>,
+}
+
+struct CachedSection {
+    section: Arc<Section>,
+    used: u64,
+}
+
+impl LocalityCache {
+    fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            used_bytes: 0,
+            clock: 0,
+            next_number: 0,
+            sections: HashMap::new(),
+            numbers: HashMap::new(),
+            by_use: BTreeMap::new(),
+            places: HashedMap::default(),
+        }
+    }
+
+    fn find(&mut self, fingerprint: &Fingerprint) -> Option<ChunkAddress> {
+        let &(number, chunk) = self.places.get(&fingerprint.prefix())?;
+        let cached = self.sections.get_mut(&number)?;
+        let chunk = chunk as usize;
+        if cached.section.fingerprints[chunk] != *fingerprint {
+            return None;
+        }
+        // The most recent one need not be moved to the front again.
+        if cached.used != self.clock {
+            self.clock += 1;
+            self.by_use.remove(&cached.used);
+            cached.used = self.clock;
+            self.by_use.insert(self.clock, number);
+        }
+        Some(ChunkAddress {
+            container: cached.section.id,
+            slot: cached.section.slots[chunk],
+        })
+    }
+
+    fn insert(&mut self, section: &Arc<Section>) {
+        if self.numbers.contains_key(&section.id) {
+            return;
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        self.clock += 1;
+        self.numbers.insert(section.id, number);
+        for (chunk, fingerprint) in section.fingerprints.iter().enumerate() {
+            self.places
+                .insert(fingerprint.prefix(), (number, chunk as u32));
+        }
+        self.used_bytes += bytes_of(section);
+        self.by_use.insert(self.clock, number);
+        let cached = CachedSection {
+            section: Arc::clone(section),
+            used: self.clock,
+        };
+        self.sections.insert(number, cached);
+        while self.used_bytes > self.limit_bytes && self.sections.len() > CACHED_CONTAINERS_MIN {
+            self.evict_oldest();
+        }
+    }
+
+    fn evict_oldest(&mut self) {
+        if let Some((_, number)) = self.by_use.pop_first() {
+            self.evict(number);
+        }
+    }
+
+    /// Drops the containers that are gone.
+    fn forget(&mut self, is_gone: impl Fn(ContainerId) -> bool) {
+        let numbers = self.numbers.iter();
+        let gone: Vec<u32> = numbers
+            .filter(|(container, _)| is_gone(**container))
+            .map(|(_, &number)| number)
+            .collect();
+        for number in gone {
+            if let Some(cached) = self.sections.get(&number) {
+                self.by_use.remove(&cached.used);
+            }
+            self.evict(number);
+        }
+    }
+
+    fn evict(&mut self, number: u32) {
+        let Some(evicted) = self.sections.remove(&number) else {
+            return;
+        };
+        self.numbers.remove(&evicted.section.id);
+        self.used_bytes -= bytes_of(&evicted.section);
+        for fingerprint in &evicted.section.fingerprints {
+            let prefix = fingerprint.prefix();
+            if self
+                .places
+                .get(&prefix)
+                .is_some_and(|place| place.0 == number)
+            {
+                self.places.remove(&prefix);
+            }
+        }
+    }
+}
+
+fn bytes_of(section: &Section) -> usize {
+    section.memory_bytes() + section.chunk_count() * CACHED_CHUNK_BYTES
+}

@@ -1,0 +1,321 @@
+//! All runs of the index: look-ups over them, new runs, merges, what is damaged.
+//!
+//! Enter: prefixes, and entries of chunks stored anew. Leave: candidates; `index/` objects.
+//!
+//! **How a large index is cut.** Every run stands for itself: it has all entries of the
+//! containers that it names, over the whole range of prefixes. A run never holds more than
+//! [`RUN_ENTRIES_MAX`] entries, or what half of the memory given can hold while it is written
+//! (runs are put whole). So a large index is several full runs of disjoint containers, which
+//! are never merged again, and at most [`RUNS_MAX`] small ones besides (small: at most half
+//! full). The other way, runs cut by ranges of prefixes, would need fewer filters a look-up, but
+//! prefixes are hashes: every range would name every container, so that tables would grow with
+//! the square of the repository; and a range lost would leave containers half covered.
+//! A miss costs one filter a run, about 0.1 µs each when cached; 100 M chunks (0.8 TB) are six
+//! full runs.
+//!
+//! **Invariants.** A container that any run names is *covered*: all its chunks are in that run.
+//! A merge stores the new run durably before it deletes the old ones; a crash between leaves
+//! entries twice, which harms nobody. Other clients may merge at any time: a run that is gone
+//! makes the set list `index/` again, once a look-up.
+//!
+//! **Damage** never fails a look-up: the piece is passed over, the run no longer covers its
+//! containers, it is left out of merges, and [`RunSet::damaged`] names it. The index can be
+//! rebuilt from the containers.
+//!
+//! **Memory**: `memory_bytes` bounds footers, cached pieces and a run being written (for which
+//! the cache makes room). If footers alone exceed it, the cache keeps [`CACHE_BYTES_MIN`].
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::container::{ChunkAddress, ContainerId};
+use crate::format::{ObjectError, Vault};
+use crate::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
+
+use super::cache::PieceCache;
+use super::run_reader::{RunContext, RunReader, is_missing};
+use super::statistics::{Counters, IndexStatistics};
+
+/// Least memory that a set works with.
+pub const MEMORY_BYTES_MIN: usize = 4 << 20;
+
+/// What the cache keeps whatever else takes memory: some blocks and filters.
+const CACHE_BYTES_MIN: usize = 512 << 10;
+
+/// How often `index/` is listed anew because runs vanish while they are opened.
+const LISTINGS_MAX: usize = 4;
+
+/// All runs of a repository's index. Safe from several threads: look-ups go on while a run is
+/// written or merged.
+pub struct RunSet {
+    context: RunContext,
+    vault: Arc<Vault>,
+    memory_bytes: usize,
+    runs: RwLock<Runs>,
+    damaged: Mutex<Vec<(ObjectKey, Arc<ObjectError>)>>,
+    /// Held while the list of runs changes; the number that the next run gets in the cache.
+    next_number: Mutex<u32>,
+}
+
+type Runs = Arc<Vec<Arc<RunReader>>>;
+
+impl std::fmt::Debug for RunSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunSet")
+            .field("runs", &self.runs())
+            .finish_non_exhaustive()
+    }
+}
+
+impl RunSet {
+    /// Opens all runs in the store; those that do not open are [`RunSet::damaged`].
+    /// `memory_bytes`, at least [`MEMORY_BYTES_MIN`], bounds what the index takes (file top).
+    ///
+    /// # Errors
+    /// When the store can't be listed.
+    pub fn open(
+        store: Arc<dyn ObjectStore>,
+        vault: Arc<Vault>,
+        memory_bytes: usize,
+    ) -> Result<Self, ObjectError> {
+        let memory_bytes = memory_bytes.max(MEMORY_BYTES_MIN);
+        let set = Self {
+            context: RunContext {
+                store,
+                cache: Arc::new(PieceCache::new(memory_bytes)),
+                counters: Arc::new(Counters::default()),
+            },
+            vault,
+            memory_bytes,
+            runs: RwLock::default(),
+            damaged: Mutex::default(),
+            next_number: Mutex::default(),
+        };
+        set.refresh(&mut set.changing())?;
+        Ok(set)
+    }
+
+    /// Appends the addresses of chunks whose fingerprint begins with `prefix`, in no order; an
+    /// address may come twice while runs wait for a merge. Blocks on I/O unless cached; never
+    /// fails (file top).
+    pub fn candidates(&self, prefix: u64, out: &mut Vec<ChunkAddress>) {
+        self.counters().lookups.add(1);
+        let before = out.len();
+        for _ in 0..LISTINGS_MAX {
+            let Some((key, error)) = self.search(prefix, out, true) else {
+                return;
+            };
+            out.truncate(before);
+            self.after_vanishing(key, error);
+        }
+        self.search(prefix, out, false);
+    }
+
+    /// Reads every run whole, past the cache; what is damaged stands in [`RunSet::damaged`]
+    /// then. A run that is gone meanwhile was merged by another client.
+    pub fn verify(&self) {
+        for run in self.runs().iter() {
+            if let Err(error) = run.verify()
+                && !is_missing(&error)
+            {
+                run.note_damage(&error);
+                self.report(run.key(), error);
+            }
+        }
+    }
+
+    /// Are all chunks of `container` in a run? No I/O.
+    #[must_use]
+    pub fn covered(&self, container: ContainerId) -> bool {
+        self.runs().iter().any(|run| run.covers(container))
+    }
+
+    /// The objects in `index/` that could not be used, or only in part, and why: the first
+    /// failure of each.
+    #[must_use]
+    pub fn damaged(&self) -> Vec<(ObjectKey, Arc<ObjectError>)> {
+        self.lock_damaged().clone()
+    }
+
+    /// What the index holds, takes and did.
+    #[must_use]
+    pub fn statistics(&self) -> IndexStatistics {
+        let runs = self.runs();
+        let counters = &self.context.counters;
+        IndexStatistics {
+            runs: runs.len() as u64,
+            entries: runs.iter().map(|run| run.footer().entries).sum(),
+            store_bytes: runs.iter().map(|run| run.object_bytes()).sum(),
+            footer_bytes: footer_bytes(&runs) as u64,
+            cache_bytes: self.context.cache.used_bytes() as u64,
+            lookups: counters.lookups.get(),
+            filter_rejects: counters.filter_rejects.get(),
+            filter_false_positives: counters.filter_false_positives.get(),
+            block_reads: counters.block_reads.get(),
+            filter_reads: counters.filter_reads.get(),
+            merge_block_reads: counters.merge_block_reads.get(),
+            runs_written: counters.runs_written.get(),
+            bytes_written: counters.bytes_written.get(),
+        }
+    }
+
+    /// Looks into all runs. A run that is gone ends it, if `may_refresh`; otherwise, like other
+    /// failures, it is reported.
+    fn search(
+        &self,
+        prefix: u64,
+        out: &mut Vec<ChunkAddress>,
+        may_refresh: bool,
+    ) -> Option<(ObjectKey, ObjectError)> {
+        for run in self.runs().iter() {
+            match run.candidates(prefix, out) {
+                Ok(()) => {}
+                Err(error) if may_refresh && is_missing(&error) => return Some((run.key(), error)),
+                Err(error) => self.report(run.key(), error),
+            }
+        }
+        None
+    }
+
+    /// A run is gone. Most likely another client merged it: look what there is now.
+    fn after_vanishing(&self, key: ObjectKey, error: ObjectError) {
+        let mut next_number = self.changing();
+        let is_open = || self.runs().iter().any(|run| run.key() == key);
+        if !is_open() {
+            return; // Another thread has already looked.
+        }
+        let refreshed = self.refresh(&mut next_number);
+        if refreshed.is_err() || is_open() {
+            self.report(key, error);
+            self.replace(|runs| runs.retain(|run| run.key() != key));
+        }
+    }
+
+    /// Brings the set to what the store lists now; again if runs vanish meanwhile.
+    pub(super) fn refresh(&self, next_number: &mut u32) -> Result<(), ObjectError> {
+        for listing in 1..=LISTINGS_MAX {
+            let mut listed = BTreeSet::new();
+            self.store().list(ObjectKind::Index, &mut |id, _| {
+                listed.insert(id);
+            })?;
+            let (kept, gone): (Vec<_>, Vec<_>) = self
+                .runs()
+                .iter()
+                .cloned()
+                .partition(|run| listed.contains(&run.key().id));
+            for key in kept.iter().map(|run| run.key()) {
+                listed.remove(&key.id);
+            }
+            for (key, _) in self.lock_damaged().iter() {
+                listed.remove(&key.id);
+            }
+            let mut opened = Vec::new();
+            let mut is_changing = false;
+            for id in listed {
+                match self.open_run(next_number, id) {
+                    Ok(run) => opened.push(Arc::new(run)),
+                    Err(error) if is_missing(&error) && listing < LISTINGS_MAX => {
+                        is_changing = true;
+                    }
+                    Err(error) => self.report(ObjectKey::new(ObjectKind::Index, id), error),
+                }
+            }
+            let is_replaced = !opened.is_empty();
+            self.replace(|runs| *runs = kept.into_iter().chain(opened).collect());
+            if !is_changing {
+                if !is_replaced {
+                    self.report_gone(&gone);
+                }
+                break;
+            }
+        }
+        self.limit_cache(self.memory_bytes);
+        Ok(())
+    }
+
+    /// Names the runs that went without another one taking over what they covered.
+    fn report_gone(&self, gone: &[Arc<RunReader>]) {
+        for run in gone {
+            if !run
+                .footer()
+                .containers
+                .iter()
+                .all(|&container| self.covered(container))
+            {
+                let location = self.store().location();
+                let error = StoreError::Missing {
+                    key: run.key(),
+                    location,
+                };
+                self.report(run.key(), error.into());
+            }
+        }
+    }
+
+    pub(super) fn open_run(
+        &self,
+        next_number: &mut u32,
+        id: ObjectId,
+    ) -> Result<RunReader, ObjectError> {
+        let number = *next_number;
+        *next_number += 1;
+        RunReader::open(&self.context, &self.vault, id, number)
+    }
+
+    /// Changes the list of runs, while [`RunSet::changing`] is held.
+    pub(super) fn replace(&self, change: impl FnOnce(&mut Vec<Arc<RunReader>>)) {
+        let mut runs = self.runs.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = runs.to_vec();
+        change(&mut changed);
+        *runs = Arc::new(changed);
+    }
+
+    /// Gives the cache what footers leave of `bytes`.
+    pub(super) fn limit_cache(&self, bytes: usize) {
+        let left = bytes.saturating_sub(footer_bytes(&self.runs()));
+        self.context.cache.set_limit(left.max(CACHE_BYTES_MIN));
+    }
+
+    /// Notes the first failure of an object.
+    pub(super) fn report(&self, key: ObjectKey, error: ObjectError) {
+        let mut damaged = self.lock_damaged();
+        if damaged.iter().all(|(known, _)| *known != key) {
+            damaged.push((key, Arc::new(error)));
+        }
+    }
+
+    pub(super) fn runs(&self) -> Runs {
+        Arc::clone(&self.runs.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The right to change the list of runs, and the number of the next one.
+    pub(super) fn changing(&self) -> MutexGuard<'_, u32> {
+        self.next_number
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn store(&self) -> &dyn ObjectStore {
+        &*self.context.store
+    }
+
+    pub(super) fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        &self.context.counters
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    fn lock_damaged(&self) -> MutexGuard<'_, Vec<(ObjectKey, Arc<ObjectError>)>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn footer_bytes(runs: &[Arc<RunReader>]) -> usize {
+    runs.iter().map(|run| run.memory_bytes()).sum()
+}

@@ -1,0 +1,448 @@
+//! Reads a stream in order from its recipe.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::container::{ContainerId, ContainerReader, LoadedSection, Slot};
+use crate::fingerprint::{CheckValue, StreamCheck};
+use crate::format::{DecodeError, Decoder, ObjectError};
+use crate::recipe::{ContainerTable, Recipe, Run};
+
+/// Why a stream can't be read back.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A container is missing, unreadable or damaged.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// A recipe does not agree with the containers it names.
+    #[error("a recipe does not agree with container {container}: {reason}")]
+    Recipe {
+        /// The container it names.
+        container: ContainerId,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A page of a long recipe is not one.
+    #[error("a page of a recipe is damaged: {0}")]
+    Page(DecodeError),
+    /// The chunks are not those that were backed up.
+    #[error("its chunks are not those that were backed up (its check value differs)")]
+    Check,
+}
+
+impl ReadError {
+    /// Does this mean that stored bytes are gone or wrong?
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            ReadError::Object(error) => error.is_damage(),
+            ReadError::Recipe { .. } | ReadError::Page(_) | ReadError::Check => true,
+        }
+    }
+}
+
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        io::Error::new(io::ErrorKind::InvalidData, error)
+    }
+}
+
+/// Reads streams of one repository; may be shared by threads.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    containers: Arc<ContainerReader>,
+    groups: Arc<Mutex<GroupCache>>,
+}
+
+impl Reader {
+    /// A reader that keeps at most `cache_bytes` of decompressed groups.
+    #[must_use]
+    pub fn new(containers: Arc<ContainerReader>, cache_bytes: usize) -> Self {
+        Self {
+            containers,
+            groups: Arc::new(Mutex::new(GroupCache::new(cache_bytes))),
+        }
+    }
+
+    /// The containers it reads from.
+    #[must_use]
+    pub fn containers(&self) -> &Arc<ContainerReader> {
+        &self.containers
+    }
+
+    /// The stream of a recipe, in order.
+    #[must_use]
+    pub fn stream(&self, recipe: &Recipe) -> StreamReader {
+        StreamReader {
+            reader: self.clone(),
+            runs: self.runs(recipe),
+            current: Current::default(),
+            check: self.containers.fingerprinter().check(),
+            failed: false,
+        }
+    }
+
+    /// The runs of a recipe, fetching the pages of a long one as they are needed.
+    #[must_use]
+    pub fn runs(&self, recipe: &Recipe) -> Runs {
+        Runs {
+            reader: self.clone(),
+            stack: vec![Level::of(recipe.clone())],
+        }
+    }
+
+    /// The section of a run and the indices of its chunks, checked against the run's length.
+    ///
+    /// # Errors
+    /// When the container is not readable or does not have these chunks.
+    pub fn locate(&self, run: &Run) -> Result<Option<LocatedRun>, ReadError> {
+        let Run::Slots {
+            container,
+            first,
+            count,
+            bytes,
+        } = *run
+        else {
+            return Ok(None);
+        };
+        let section = self.containers.section(container)?;
+        let mismatch = |reason| ReadError::Recipe { container, reason };
+        let chunks = section.section.chunks_in(first, count).ok_or_else(|| {
+            let Slot(first) = first;
+            mismatch(format!("it has no {count} chunks from slot {first} on"))
+        })?;
+        let lengths = &section.section.lengths[chunks.clone()];
+        let total: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
+        if total != bytes {
+            return Err(mismatch(format!(
+                "{total} bytes where {bytes} are expected"
+            )));
+        }
+        Ok(Some(LocatedRun { section, chunks }))
+    }
+
+    /// Works out the check value of a stream from its chunks' fingerprints, without reading
+    /// the chunks, and calls `visit` with each run and where it lies (nothing for holes).
+    ///
+    /// # Errors
+    /// When a container or page is not readable or does not agree with the recipe.
+    pub fn visit_runs(
+        &self,
+        recipe: &Recipe,
+        visit: &mut dyn FnMut(&Run, Option<&LocatedRun>),
+    ) -> Result<(u64, CheckValue), ReadError> {
+        let mut check = self.containers.fingerprinter().check();
+        let mut stream_bytes = 0;
+        for run in self.runs(recipe) {
+            let run = run?;
+            let located = self.locate(&run)?;
+            add_to_check(&mut check, &run, located.as_ref());
+            stream_bytes += run.bytes();
+            visit(&run, located.as_ref());
+        }
+        Ok((stream_bytes, check.finish()))
+    }
+
+    /// A group of a section, decompressed and with every chunk verified.
+    fn group(&self, section: &Arc<LoadedSection>, index: usize) -> Result<Arc<Vec<u8>>, ReadError> {
+        let key = (section.section.id, index);
+        if let Some(plain) = self.lock_groups().get(key) {
+            return Ok(plain);
+        }
+        let mut outcome = None;
+        self.containers
+            .read_groups(section, &[index], &mut |_, plain| outcome = Some(plain));
+        let plain = Arc::new(outcome.expect("a group asked for is visited")?);
+        let group = &section.section.groups[index];
+        let mut offset = 0;
+        for chunk in group.first_chunk..group.first_chunk + group.chunk_count {
+            let chunk = chunk as usize;
+            let end = offset + section.section.lengths[chunk] as usize;
+            self.containers
+                .verify_chunk(section, chunk, &plain[offset..end])?;
+            offset = end;
+        }
+        self.lock_groups().insert(key, Arc::clone(&plain));
+        Ok(plain)
+    }
+
+    fn lock_groups(&self) -> std::sync::MutexGuard<'_, GroupCache> {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds the chunks of a run, or a hole, to a check value.
+fn add_to_check(check: &mut StreamCheck, run: &Run, located: Option<&LocatedRun>) {
+    match located {
+        None => check.hole(run.bytes()),
+        Some(located) => {
+            let section = &located.section.section;
+            for chunk in located.chunks.clone() {
+                check.chunk(section.lengths[chunk], &section.fingerprints[chunk]);
+            }
+        }
+    }
+}
+
+/// Where the chunks of a run lie.
+#[derive(Debug, Clone)]
+pub struct LocatedRun {
+    /// The container's section.
+    pub section: Arc<LoadedSection>,
+    /// Indices of the chunks in it.
+    pub chunks: std::ops::Range<usize>,
+}
+
+/// Runs of a recipe in stream order.
+#[derive(Debug)]
+pub struct Runs {
+    reader: Reader,
+    stack: Vec<Level>,
+}
+
+#[derive(Debug)]
+enum Level {
+    Runs(std::vec::IntoIter<Run>),
+    Pages(u8, std::vec::IntoIter<crate::recipe::RecipePage>),
+}
+
+impl Level {
+    fn of(recipe: Recipe) -> Self {
+        match recipe {
+            Recipe::Runs(runs) => Level::Runs(runs.into_iter()),
+            Recipe::Paged { level, pages } => Level::Pages(level, pages.into_iter()),
+        }
+    }
+}
+
+impl Iterator for Runs {
+    type Item = Result<Run, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.stack.last_mut()? {
+                Level::Runs(runs) => match runs.next() {
+                    Some(run) => return Some(Ok(run)),
+                    None => drop(self.stack.pop()),
+                },
+                Level::Pages(level, pages) => {
+                    let level = *level;
+                    let Some(page) = pages.next() else {
+                        self.stack.pop();
+                        continue;
+                    };
+                    match self.reader.recipe_page(&page, level) {
+                        Ok(recipe) => self.stack.push(Level::of(recipe)),
+                        Err(error) => {
+                            self.stack.clear();
+                            return Some(Err(error));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Most bytes in a page of a recipe: 1,024 runs or pages with their containers.
+const RECIPE_PAGE_BYTES_MAX: u64 = 1 << 20;
+
+impl Reader {
+    fn recipe_page(
+        &self,
+        page: &crate::recipe::RecipePage,
+        level: u8,
+    ) -> Result<Recipe, ReadError> {
+        let runs = Recipe::Runs(page.page.clone());
+        if runs.stream_bytes() > RECIPE_PAGE_BYTES_MAX {
+            return Err(ReadError::Page(DecodeError::new("it is too long")));
+        }
+        let mut bytes = Vec::new();
+        let mut stream = self.stream(&runs);
+        while let Some(chunk) = stream.next_chunk()? {
+            bytes.extend_from_slice(&chunk);
+        }
+        let mut decoder = Decoder::new(&bytes);
+        let table = ContainerTable::decode(&mut decoder).map_err(ReadError::Page)?;
+        let recipe = Recipe::decode(&mut decoder, &table).map_err(ReadError::Page)?;
+        decoder.finish().map_err(ReadError::Page)?;
+        let recipe_level = match &recipe {
+            Recipe::Runs(_) => 0,
+            Recipe::Paged { level, .. } => *level,
+        };
+        if recipe_level + 1 != level || recipe.stream_bytes() != page.stream_bytes {
+            let reason = DecodeError::new("it is not the page that was announced");
+            return Err(ReadError::Page(reason));
+        }
+        Ok(recipe)
+    }
+}
+
+/// A stream read in order. Reading stops at the first damage.
+#[derive(Debug)]
+pub struct StreamReader {
+    reader: Reader,
+    runs: Runs,
+    current: Current,
+    check: StreamCheck,
+    failed: bool,
+}
+
+/// What of the current run is still to be read.
+#[derive(Debug, Default)]
+struct Current {
+    hole_bytes: u64,
+    located: Option<LocatedRun>,
+    chunk: Option<(Arc<Vec<u8>>, std::ops::Range<usize>)>,
+}
+
+impl StreamReader {
+    /// The bytes of the next chunk or part of a hole; nothing at the end.
+    ///
+    /// # Errors
+    /// When a container is not readable or damaged.
+    pub fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
+        if !self.advance()? {
+            return Ok(None);
+        }
+        if let Some((plain, range)) = self.current.chunk.take() {
+            return Ok(Some(plain[range].to_vec()));
+        }
+        let bytes = self.current.hole_bytes.min(1 << 20);
+        self.current.hole_bytes -= bytes;
+        Ok(Some(vec![0; bytes as usize]))
+    }
+
+    /// The check value of what was read so far; of the whole stream once it is at its end.
+    #[must_use]
+    pub fn check(&self) -> CheckValue {
+        self.check.finish()
+    }
+
+    /// Makes sure that there are bytes to give; false at the end.
+    fn advance(&mut self) -> Result<bool, ReadError> {
+        loop {
+            if self.current.hole_bytes > 0
+                || self
+                    .current
+                    .chunk
+                    .as_ref()
+                    .is_some_and(|(_, range)| range.start < range.end)
+            {
+                return Ok(true);
+            }
+            if let Some(located) = &mut self.current.located
+                && let Some(chunk) = located.chunks.next()
+            {
+                let section = &located.section.section;
+                let index = section.group_of(chunk);
+                let group = &section.groups[index];
+                let before = group.first_chunk as usize..chunk;
+                let start: usize = section.lengths[before].iter().map(|&l| l as usize).sum();
+                let end = start + section.lengths[chunk] as usize;
+                let plain = self.reader.group(&located.section, index)?;
+                self.current.chunk = Some((plain, start..end));
+                continue;
+            }
+            let Some(run) = self.runs.next() else {
+                return Ok(false);
+            };
+            let run = run?;
+            let located = self.reader.locate(&run)?;
+            add_to_check(&mut self.check, &run, located.as_ref());
+            self.current.hole_bytes = if located.is_none() { run.bytes() } else { 0 };
+            self.current.located = located;
+        }
+    }
+}
+
+impl Read for StreamReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.failed {
+            return Err(io::Error::other("the stream has failed before"));
+        }
+        match self.advance() {
+            Ok(true) => {}
+            Ok(false) => return Ok(0),
+            Err(error) => {
+                self.failed = true;
+                return Err(error.into());
+            }
+        }
+        if let Some((plain, range)) = &mut self.current.chunk
+            && range.start < range.end
+        {
+            let count = range.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&plain[range.start..range.start + count]);
+            range.start += count;
+            return Ok(count);
+        }
+        let count = usize::try_from(self.current.hole_bytes)
+            .map_or(buffer.len(), |bytes| bytes.min(buffer.len()));
+        buffer[..count].fill(0);
+        self.current.hole_bytes -= count as u64;
+        Ok(count)
+    }
+}
+
+/// Decompressed groups used lately, bounded in bytes; first in, first out with a second chance.
+#[derive(Debug)]
+struct GroupCache {
+    limit_bytes: usize,
+    used_bytes: usize,
+    groups: HashMap<(ContainerId, usize), CachedGroup>,
+    queue: VecDeque<(ContainerId, usize)>,
+}
+
+#[derive(Debug)]
+struct CachedGroup {
+    plain: Arc<Vec<u8>>,
+    used_again: bool,
+}
+
+impl GroupCache {
+    fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            used_bytes: 0,
+            groups: HashMap::new(),
+            queue: VecDeque::new(),
+        }
+    }
+
+    fn get(&mut self, key: (ContainerId, usize)) -> Option<Arc<Vec<u8>>> {
+        let cached = self.groups.get_mut(&key)?;
+        cached.used_again = true;
+        Some(Arc::clone(&cached.plain))
+    }
+
+    fn insert(&mut self, key: (ContainerId, usize), plain: Arc<Vec<u8>>) {
+        if self.groups.contains_key(&key) {
+            return;
+        }
+        self.used_bytes += plain.len();
+        self.queue.push_back(key);
+        let used_again = false;
+        self.groups.insert(key, CachedGroup { plain, used_again });
+        while self.used_bytes > self.limit_bytes && self.queue.len() > 1 {
+            let Some(oldest) = self.queue.pop_front() else {
+                break;
+            };
+            match self.groups.get_mut(&oldest) {
+                Some(cached) if cached.used_again => {
+                    cached.used_again = false;
+                    self.queue.push_back(oldest);
+                }
+                Some(cached) => {
+                    self.used_bytes -= cached.plain.len();
+                    self.groups.remove(&oldest);
+                }
+                None => {}
+            }
+        }
+    }
+}
