@@ -1,2 +1,37 @@
 #![forbid(unsafe_code)]
-//! repository
+//! Files ↔ snapshots: an encrypted, deduplicating backup repository.
+//!
+//! A [`Repository`] is opened on an object store; [`Repository::backup`] makes a snapshot of
+//! files, [`Repository::restore`] brings them back, [`Repository::check`] says whether everything
+//! is there. See `examples/backup_directory.rs`. The library does no terminal I/O: what
+//! goes on is told through [`Progress`].
+//!
+//! Rooms: [`config`], [`keys`], [`snapshot`], [`tree`] (stored form of directories), [`files`]
+//! (the operating system's files), [`backup`], [`restore`], [`listing`], and one file each for
+//! diff, dump, stats, check.
+
+pub mod backup;
+pub mod check;
+pub mod config;
+pub mod diff;
+pub mod dump;
+pub mod files;
+pub mod keys;
+pub mod listing;
+pub mod progress;
+mod repository;
+pub mod restore;
+pub mod snapshot;
+pub mod stats;
+pub mod timestamp;
+pub mod tree;
+
+pub use backup::{BackupError, BackupOptions, BackupReport, ExcludeOptions};
+pub use check::{CheckOptions, CheckProblem, CheckReport};
+pub use diff::{Change, DiffError, DiffSummary, Difference};
+pub use dump::DumpError;
+pub use listing::{ListError, SnapshotTree};
+pub use progress::{Problem, Progress};
+pub use repository::{CreateOptions, PROGRAM, Repository, RepositoryError, RunSettings};
+pub use restore::{Overwrite, RestoreError, RestoreOptions, RestoreReport};
+pub use stats::Stats;

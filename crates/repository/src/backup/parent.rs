@@ -1,0 +1,199 @@
+//! The parent snapshot beside the walk: which files are unchanged.
+//!
+//! The walk goes through directories in the order in which the parent's tree is stored, so the
+//! two are merged: each directory of the parent is read once, page by page.
+//!
+//! Where the parent can't be read, files count as new and are read again; the containers at
+//! fault are told ([`ParentCursor::next_damage`]), lest what is stored now rests on them.
+
+use std::collections::{HashSet, VecDeque};
+
+use engine::object::ObjectId;
+use engine::recipe::{Recipe, Run};
+use engine::restore::ReadError;
+
+use crate::listing::{DirectoryEntries, ListError, SnapshotTree};
+use crate::tree::{Entry, EntryKind};
+
+/// Which containers are there.
+pub(super) struct LiveContainers {
+    objects: HashSet<ObjectId>,
+}
+
+impl LiveContainers {
+    pub fn new(objects: HashSet<ObjectId>) -> Self {
+        Self { objects }
+    }
+
+    /// Are all containers of a recipe there, also those that its pages name?
+    fn has_all(&self, tree: &SnapshotTree, recipe: &Recipe) -> Result<bool, ReadError> {
+        let containers = tree.reader().containers();
+        for run in tree.reader().runs(recipe) {
+            if let Run::Slots { container, .. } = run? {
+                let object = containers.remaps().object_of(container);
+                if !self.objects.contains(&object.id) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A part of the parent that can't be read.
+#[derive(Debug)]
+pub(super) struct ParentDamage {
+    /// What is wrong.
+    pub message: String,
+    /// The container at fault, if one is.
+    pub container: Option<ObjectId>,
+}
+
+impl ParentDamage {
+    fn of_directory(tree: &SnapshotTree, error: &ListError) -> Self {
+        let mut container = None;
+        if let ListError::Read { error, .. } = error {
+            container = damaged_container(tree, error);
+        }
+        Self {
+            message: error.to_string(),
+            container,
+        }
+    }
+}
+
+/// The container object that is damaged (rather than missing, or out of reach just now).
+fn damaged_container(tree: &SnapshotTree, error: &ReadError) -> Option<ObjectId> {
+    match error {
+        ReadError::Object(error) if error.is_damage() => Some(error.key()?.id),
+        ReadError::Recipe { container, .. } => {
+            let remaps = tree.reader().containers().remaps();
+            Some(remaps.object_of(*container).id)
+        }
+        _ => None,
+    }
+}
+
+/// The parent's tree, followed along the walk.
+pub(super) struct ParentCursor {
+    tree: SnapshotTree,
+    live: LiveContainers,
+    stack: Vec<Option<Level>>,
+    damage: VecDeque<ParentDamage>,
+}
+
+struct Level {
+    entries: DirectoryEntries,
+    next: Option<Entry>,
+}
+
+impl Level {
+    fn open(
+        tree: &SnapshotTree,
+        recipe: &Recipe,
+        path: &[u8],
+        damage: &mut VecDeque<ParentDamage>,
+    ) -> Self {
+        let mut level = Self {
+            entries: tree.directory(recipe, path),
+            next: None,
+        };
+        level.next = level.next_readable(tree, damage);
+        level
+    }
+
+    /// The entry of that name, if the directory has one; names must be asked for in order.
+    fn find(
+        &mut self,
+        tree: &SnapshotTree,
+        name: &[u8],
+        damage: &mut VecDeque<ParentDamage>,
+    ) -> Option<Entry> {
+        while self.next.as_ref()?.name.as_slice() < name {
+            self.next = self.next_readable(tree, damage);
+        }
+        if self.next.as_ref()?.name != name {
+            return None;
+        }
+        let next = self.next_readable(tree, damage);
+        std::mem::replace(&mut self.next, next)
+    }
+
+    /// The next entry. A damaged directory of the parent ends where the damage is: the files
+    /// after it are read.
+    fn next_readable(
+        &mut self,
+        tree: &SnapshotTree,
+        damage: &mut VecDeque<ParentDamage>,
+    ) -> Option<Entry> {
+        match self.entries.next()? {
+            Ok(entry) => Some(entry),
+            Err(error) => {
+                damage.push_back(ParentDamage::of_directory(tree, &error));
+                None
+            }
+        }
+    }
+}
+
+impl ParentCursor {
+    pub fn new(tree: SnapshotTree, live: LiveContainers) -> Self {
+        let mut damage = VecDeque::new();
+        let root = Level::open(&tree, tree.root(), b"", &mut damage);
+        Self {
+            tree,
+            live,
+            stack: vec![Some(root)],
+            damage,
+        }
+    }
+
+    /// What was found damaged since the last call, one by one.
+    pub fn next_damage(&mut self) -> Option<ParentDamage> {
+        self.damage.pop_front()
+    }
+
+    /// The walk enters a directory of the current one.
+    pub fn enter(&mut self, path: &[u8], name: &[u8]) {
+        let level = self
+            .find(name)
+            .filter(|entry| entry.kind == EntryKind::Directory)
+            .map(|entry| Level::open(&self.tree, &entry.content, path, &mut self.damage));
+        self.stack.push(level);
+    }
+
+    /// The walk leaves the current directory.
+    pub fn leave(&mut self) {
+        self.stack.pop();
+    }
+
+    /// What the parent snapshot has under that name in the current directory.
+    pub fn find(&mut self, name: &[u8]) -> Option<Entry> {
+        let level = self.stack.last_mut()?.as_mut()?;
+        level.find(&self.tree, name, &mut self.damage)
+    }
+
+    /// Is the file as it was (type, size, mtime, ctime, inode), and is its content still there?
+    pub fn is_unchanged(&mut self, file: &Entry, size: u64, before: &Entry) -> bool {
+        let seems_unchanged = file.kind == EntryKind::File
+            && before.kind == EntryKind::File
+            && before.size == size
+            && before.metadata.modified == file.metadata.modified
+            && before.metadata.changed == file.metadata.changed
+            && before.metadata.inode == file.metadata.inode;
+        if !seems_unchanged {
+            return false;
+        }
+        match self.live.has_all(&self.tree, &before.content) {
+            Ok(has_all) => has_all,
+            Err(error) => {
+                let name = String::from_utf8_lossy(&before.name);
+                self.damage.push_back(ParentDamage {
+                    message: format!("cannot read the recipe of {name}: {error}"),
+                    container: damaged_container(&self.tree, &error),
+                });
+                false
+            }
+        }
+    }
+}

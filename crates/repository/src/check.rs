@@ -1,0 +1,335 @@
+//! Is everything that snapshots name there, and is it what was stored?
+//!
+//! Without reading data: every key slot, snapshot, remap, index run, and the metadata of every
+//! container open and decode; every directory can be read; every file's recipe agrees with
+//! the containers it names, and its check value with their fingerprints. With data: besides,
+//! every container and index run is read whole, every seal opened, every chunk fingerprinted.
+//!
+//! A check changes nothing. [`Repository::set_aside`] makes use of what it found: new backups
+//! store again what damaged containers held.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use engine::format::ObjectError;
+use engine::index::RunSet;
+use engine::object::{ObjectId, ObjectKey, ObjectKind};
+use engine::recipe::Recipe;
+use engine::restore::Reader;
+
+use crate::keys::{KeyError, read_slots};
+use crate::listing::{DirectoryEntries, SnapshotTree, join_path};
+use crate::progress::{Problem, Progress};
+use crate::repository::{Repository, RepositoryError};
+use crate::tree::{Entry, EntryKind};
+
+/// Problems kept in the report; all are reported to the progress handler.
+const PROBLEMS_KEPT_MAX: usize = 10_000;
+
+/// Memory for the index while it is checked.
+const INDEX_BYTES: usize = 8 << 20;
+
+/// How thoroughly to check.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CheckOptions {
+    /// Read and verify all data, not only structure.
+    pub read_data: bool,
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckProblem {
+    /// The object or the path in a snapshot.
+    pub subject: String,
+    /// What is wrong.
+    pub message: String,
+    /// What that means for the person.
+    pub meaning: &'static str,
+    /// Is something lost or unreadable? Otherwise it is made good by itself or a later repair.
+    pub is_loss: bool,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// What is wrong; at most 10,000 entries.
+    pub problems: Vec<CheckProblem>,
+    /// How many problems there are.
+    pub problem_count: u64,
+    /// Those of them that mean a loss.
+    pub losses: u64,
+    /// Snapshots checked.
+    pub snapshots: u64,
+    /// Files checked; those in directories that snapshots share count once.
+    pub files: u64,
+    /// Container objects checked.
+    pub containers: u64,
+    /// Chunks in them.
+    pub chunks: u64,
+    /// Bytes of containers read and verified (with data only).
+    pub bytes_verified: u64,
+    /// Container objects that are there and damaged, in ascending order: for
+    /// [`Repository::set_aside`].
+    pub damaged_containers: Vec<ObjectId>,
+}
+
+const SNAPSHOT_LOST: &str = "this snapshot can't be restored; others are not affected";
+const CONTAINER_DAMAGED: &str = "files with chunks in this container can't be restored whole from the snapshots there are; once it is set aside, new backups store the chunks again";
+const INDEX_DAMAGED: &str =
+    "no data is lost; until the index is rebuilt, backups may store some chunks again";
+const SLOT_DAMAGED: &str =
+    "the password of this slot no longer opens the repository; other slots do";
+const FILE_DAMAGED: &str = "this file can't be restored whole from this snapshot";
+const DIRECTORY_DAMAGED: &str =
+    "this directory and what is below it can't be restored from this snapshot";
+
+/// A check while it runs.
+struct Check<'a> {
+    repository: &'a Repository,
+    reader: Reader,
+    progress: &'a Progress,
+    report: CheckReport,
+    directories_seen: HashSet<[u8; 16]>,
+}
+
+impl Repository {
+    /// Checks the repository.
+    ///
+    /// # Errors
+    /// When the store can't be listed, or remaps are unreadable: then nothing can be said.
+    /// Damage is no error but a problem in the report.
+    pub fn check(
+        &self,
+        options: CheckOptions,
+        progress: &Progress,
+    ) -> Result<CheckReport, RepositoryError> {
+        let mut check = Check {
+            repository: self,
+            reader: self.engine().reader()?,
+            progress,
+            report: CheckReport::default(),
+            directories_seen: HashSet::new(),
+        };
+        check.keys()?;
+        check.index(options.read_data)?;
+        check.containers(options.read_data)?;
+        check.snapshots()?;
+        Ok(check.report)
+    }
+
+    /// Has new backups take nothing from these container objects any more, but store again what
+    /// they find there: for containers that a check found damaged. Snapshots that use them are
+    /// restored as far as the containers are intact. Backups set aside by themselves what they
+    /// find damaged; they do not read the data of chunks that they have already.
+    ///
+    /// # Errors
+    /// When the repository can't be written.
+    pub fn set_aside(&self, containers: &[ObjectId]) -> Result<(), RepositoryError> {
+        self.config().check_writable()?;
+        let mut writer = self.engine().writer()?;
+        for &container in containers {
+            writer.set_aside(container);
+        }
+        Ok(writer.merge_index()?)
+    }
+}
+
+impl Check<'_> {
+    fn problem(&mut self, subject: String, message: String, meaning: &'static str, is_loss: bool) {
+        self.progress.report(&Problem {
+            path: subject.clone().into_bytes(),
+            message: format!("{message} ({meaning})"),
+            is_error: true,
+        });
+        self.report.problem_count += 1;
+        self.report.losses += u64::from(is_loss);
+        if self.report.problems.len() < PROBLEMS_KEPT_MAX {
+            self.report.problems.push(CheckProblem {
+                subject,
+                message,
+                meaning,
+                is_loss,
+            });
+        }
+    }
+
+    fn keys(&mut self) -> Result<(), RepositoryError> {
+        for error in read_slots(self.repository.store())?.unusable {
+            let directory = ObjectKind::Key.directory().to_owned();
+            let subject = match error {
+                KeyError::DamagedSlot { slot, .. } => {
+                    ObjectKey::new(ObjectKind::Key, slot).to_string()
+                }
+                _ => directory,
+            };
+            self.problem(subject, error.to_string(), SLOT_DAMAGED, false);
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, read_data: bool) -> Result<(), RepositoryError> {
+        let engine = self.repository.engine();
+        let runs = RunSet::open(
+            std::sync::Arc::clone(engine.store()),
+            std::sync::Arc::clone(engine.vault()),
+            INDEX_BYTES,
+        )?;
+        if read_data {
+            runs.verify();
+        }
+        for (key, error) in runs.damaged() {
+            self.problem(key.to_string(), error.to_string(), INDEX_DAMAGED, false);
+        }
+        Ok(())
+    }
+
+    fn containers(&mut self, read_data: bool) -> Result<(), RepositoryError> {
+        let mut ids: Vec<(ObjectId, u64)> = Vec::new();
+        let store = self.repository.store();
+        store.list(ObjectKind::Container, &mut |id, bytes| {
+            ids.push((id, bytes))
+        })?;
+        ids.sort_unstable();
+        let total = ids.iter().map(|(_, bytes)| bytes).sum();
+        self.progress
+            .files_total
+            .store(ids.len() as u64, Ordering::Relaxed);
+        self.progress.bytes_total.store(total, Ordering::Relaxed);
+        self.progress.is_total_known.store(true, Ordering::Relaxed);
+        let next = AtomicUsize::new(0);
+        let chunks = AtomicU64::new(0);
+        let failures: Mutex<Vec<(ObjectKey, ObjectError)>> = Mutex::default();
+        let threads = self.repository.settings().threads;
+        let (reader, progress) = (&self.reader, self.progress);
+        std::thread::scope(|scope| {
+            for _ in 0..threads.max(1) {
+                scope.spawn(|| {
+                    while let Some(&(id, bytes)) = ids.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if progress.is_cancelled() {
+                            return;
+                        }
+                        let key = ObjectKey::new(ObjectKind::Container, id);
+                        progress.set_current(key.to_string().as_bytes());
+                        let outcome = if read_data {
+                            reader.containers().verify_object(key)
+                        } else {
+                            reader.containers().object(key).map(|(_, summary)| summary)
+                        };
+                        match outcome {
+                            Ok(summary) => Progress::add(&chunks, summary.chunks),
+                            Err(error) => failures
+                                .lock()
+                                .unwrap_or_else(PoisonError::into_inner)
+                                .push((key, error)),
+                        }
+                        Progress::add(&progress.files_done, 1);
+                        Progress::add(&progress.bytes_done, bytes);
+                    }
+                });
+            }
+        });
+        self.report.containers = ids.len() as u64;
+        self.report.chunks = chunks.into_inner();
+        self.report.bytes_verified = if read_data { total } else { 0 };
+        let mut failures = failures
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        failures.sort_by_key(|(key, _)| *key);
+        for (key, error) in failures {
+            if error.is_damage() {
+                self.report.damaged_containers.push(key.id);
+            }
+            self.problem(key.to_string(), error.to_string(), CONTAINER_DAMAGED, true);
+        }
+        Ok(())
+    }
+
+    fn snapshots(&mut self) -> Result<(), RepositoryError> {
+        let list = self.repository.snapshots()?;
+        for unreadable in list.unreadable {
+            let key = ObjectKey::new(ObjectKind::Snapshot, unreadable.id);
+            self.problem(
+                key.to_string(),
+                unreadable.error.to_string(),
+                SNAPSHOT_LOST,
+                true,
+            );
+        }
+        for snapshot in list.snapshots {
+            if self.progress.is_cancelled() {
+                break;
+            }
+            self.report.snapshots += 1;
+            let tree = SnapshotTree::new(self.reader.clone(), &snapshot);
+            self.tree(&tree, &snapshot.id.short());
+        }
+        Ok(())
+    }
+
+    fn tree(&mut self, tree: &SnapshotTree, snapshot: &str) {
+        let mut stack: Vec<(Vec<u8>, DirectoryEntries)> = Vec::new();
+        if self.is_first_visit(tree.root()) {
+            stack.push((Vec::new(), tree.directory(tree.root(), b"")));
+        }
+        while let Some((path, entries)) = stack.last_mut() {
+            let entry = match entries.next() {
+                None => {
+                    stack.pop();
+                    continue;
+                }
+                Some(Ok(entry)) => entry,
+                Some(Err(error)) => {
+                    let subject = subject(snapshot, path);
+                    self.problem(subject, error.to_string(), DIRECTORY_DAMAGED, true);
+                    stack.pop();
+                    continue;
+                }
+            };
+            let path = join_path(path, &entry.name);
+            match entry.kind {
+                EntryKind::File => self.file(&entry, &path, snapshot),
+                EntryKind::Directory if self.is_first_visit(&entry.content) => {
+                    let entries = tree.directory(&entry.content, &path);
+                    stack.push((path, entries));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Directories that snapshots share are checked once.
+    fn is_first_visit(&mut self, recipe: &Recipe) -> bool {
+        let mut table = engine::recipe::ContainerTable::default();
+        let mut bytes = Vec::new();
+        recipe.encode(&mut table, &mut bytes);
+        table.encode(&mut bytes);
+        let mut seen = [0; 16];
+        seen.copy_from_slice(&blake3::hash(&bytes).as_bytes()[..16]);
+        self.directories_seen.insert(seen)
+    }
+
+    fn file(&mut self, entry: &Entry, path: &[u8], snapshot: &str) {
+        self.report.files += 1;
+        let message = match self.reader.visit_runs(&entry.content, &mut |_, _| {}) {
+            Ok((bytes, _)) if bytes != entry.size => {
+                format!(
+                    "its recipe makes {bytes} bytes where {} are expected",
+                    entry.size
+                )
+            }
+            Ok((_, check)) if entry.check.is_some_and(|expected| expected != check) => {
+                "its check value differs from its chunks".to_owned()
+            }
+            Ok(_) => return,
+            Err(error) => error.to_string(),
+        };
+        self.problem(subject(snapshot, path), message, FILE_DAMAGED, true);
+    }
+}
+
+fn subject(snapshot: &str, path: &[u8]) -> String {
+    let path = if path.is_empty() { b"/" } else { path };
+    format!("{snapshot}:{}", String::from_utf8_lossy(path))
+}

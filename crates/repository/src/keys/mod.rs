@@ -1,0 +1,321 @@
+//! Keys: the secrets of a repository and the slots that wrap them (docs/format/v1.md, §3, §5).
+//!
+//! Enters: the objects under `keys/`, and a password or none. Leaves: [`Secrets`].
+//!
+//! Rules of opening:
+//! * What `config` says about encryption decides which slots count. Slots in the clear are
+//!   never used in an encrypted repository, and a password that was given for an unencrypted
+//!   one is an error: otherwise whoever writes to the store could put an empty, unencrypted
+//!   repository in the place of ours and read all that is backed up from then on.
+//! * A slot that can't be used does not keep another from opening, and is reported.
+//! * Cheap slots are tried first, at most [`KEY_SLOTS_MAX`], each within the bounds of
+//!   [`Argon2Cost`]: a hostile slot costs seconds, and only when no honest one opens.
+//!
+//! `config` is not authentic until the secrets that come out of here have authenticated it.
+
+mod password;
+mod secrets;
+mod slot;
+
+pub use password::{Argon2Cost, Password};
+pub use secrets::{FIRST_EPOCH, Secret, Secrets};
+pub use slot::{KeySlot, SlotLock};
+
+use std::fmt;
+
+use engine::format::DecodeError;
+use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
+
+use crate::config::Encryption;
+
+/// Most key slots of a repository.
+pub const KEY_SLOTS_MAX: usize = 64;
+
+/// Why secrets could not be had from, or put into, key slots.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The store could not give or take a slot.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The bytes of a slot are not what was written.
+    #[error("key slot {slot} is damaged: {reason}")]
+    DamagedSlot {
+        /// Which slot.
+        slot: ObjectId,
+        /// What is wrong.
+        reason: DecodeError,
+    },
+    /// A slot of a version, type or content that this version does not know.
+    #[error("key slot {slot} can't be used by this version of onefold: {reason}")]
+    UnsupportedSlot {
+        /// Which slot.
+        slot: ObjectId,
+        /// What is not known.
+        reason: DecodeError,
+    },
+    /// A slot asks for more, or less, work than makes sense.
+    #[error("key slot {slot} is refused: {reason}")]
+    RefusedCost {
+        /// Which slot.
+        slot: ObjectId,
+        /// The bound that it breaks.
+        reason: DecodeError,
+    },
+    /// This machine has not the memory that a slot was made with.
+    #[error("key slot {slot} takes {memory_kib} KiB of memory to open, which can't be had here")]
+    OutOfMemory {
+        /// Which slot.
+        slot: ObjectId,
+        /// Memory asked for.
+        memory_kib: u32,
+    },
+    /// A slot in the clear in an encrypted repository, or one under a password in an
+    /// unencrypted one.
+    #[error("key slot {slot} is not used: {}", misplaced(*.encryption))]
+    MisplacedSlot {
+        /// Which slot.
+        slot: ObjectId,
+        /// What the configuration says.
+        encryption: Encryption,
+    },
+    /// A slot in the clear that was made for another repository; an `init` that was cut off
+    /// leaves one behind.
+    #[error("key slot {slot} is not used: it belongs to another repository")]
+    ForeignSlot {
+        /// Which slot.
+        slot: ObjectId,
+    },
+    /// An empty password protects nothing.
+    #[error("the password is empty")]
+    EmptyPassword,
+    /// Intact slots are there, and the password opens none.
+    #[error("wrong password ({slots_tried} key slots tried){}", Listed(unusable))]
+    WrongPassword {
+        /// Intact slots under a password.
+        slots_tried: usize,
+        /// Slots that could not be tried; one of them might open.
+        unusable: Vec<KeyError>,
+    },
+    /// The repository is encrypted and no password was given.
+    #[error("the repository is encrypted: a password is needed")]
+    PasswordRequired,
+    /// A password was given for a repository that is not encrypted.
+    #[error(
+        "a password was given, but the repository is not encrypted: if it should be, somebody has replaced it; if not, give no password"
+    )]
+    NotEncrypted,
+    /// There is no slot at all.
+    #[error("{location} holds no key slot: without one, nothing in it can be read")]
+    NoSlots {
+        /// The store, for a person.
+        location: String,
+    },
+    /// There are slots, and none can be tried.
+    #[error("no key slot can be used{}", Listed(unusable))]
+    NoUsableSlot {
+        /// What is wrong with each.
+        unusable: Vec<KeyError>,
+    },
+    /// More slots than anybody needs.
+    #[error("{count} key slots are there, at most {KEY_SLOTS_MAX} make sense")]
+    TooManySlots {
+        /// How many.
+        count: usize,
+    },
+    /// Without this slot, nobody could open the repository any more.
+    #[error("key slot {slot} is not removed: no other slot can be used")]
+    LastSlot {
+        /// Which slot.
+        slot: ObjectId,
+    },
+}
+
+impl KeyError {
+    /// Does this mean that stored bytes are gone or wrong?
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            KeyError::DamagedSlot { .. } | KeyError::NoSlots { .. } => true,
+            KeyError::Store(error) => {
+                !matches!(error, StoreError::Io { .. } | StoreError::Full { .. })
+            }
+            KeyError::NoUsableSlot { unusable } => unusable.iter().any(KeyError::is_damage),
+            _ => false,
+        }
+    }
+}
+
+fn misplaced(encryption: Encryption) -> &'static str {
+    match encryption {
+        Encryption::None => "it is under a password, but the repository is not encrypted",
+        Encryption::Aes256Gcm => {
+            "it is in the clear, but the repository is encrypted; onefold never writes such a slot"
+        }
+    }
+}
+
+/// Prints slots that could not be used, each after a semicolon.
+struct Listed<'a>(&'a [KeyError]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|error| write!(f, "; {error}"))
+    }
+}
+
+/// The slots of a repository.
+#[derive(Debug)]
+pub struct Slots {
+    /// Those that are intact and known, in ascending order of their ids.
+    pub usable: Vec<KeySlot>,
+    /// What is wrong with each of the others.
+    pub unusable: Vec<KeyError>,
+}
+
+/// Lists and reads every key slot. A slot that vanishes meanwhile is passed over.
+///
+/// # Errors
+/// [`KeyError::Store`] when they can't be listed, [`KeyError::TooManySlots`].
+pub fn read_slots(store: &dyn ObjectStore) -> Result<Slots, KeyError> {
+    let mut ids = Vec::new();
+    let mut count = 0;
+    store.list(ObjectKind::Key, &mut |id, _| {
+        count += 1;
+        if ids.len() < KEY_SLOTS_MAX {
+            ids.push(id);
+        }
+    })?;
+    if count > KEY_SLOTS_MAX {
+        return Err(KeyError::TooManySlots { count });
+    }
+    ids.sort_unstable();
+    let mut slots = Slots {
+        usable: Vec::new(),
+        unusable: Vec::new(),
+    };
+    for id in ids {
+        match KeySlot::read(store, id) {
+            Ok(slot) => slots.usable.push(slot),
+            Err(KeyError::Store(error)) if error.is_missing() => {}
+            Err(error) => slots.unusable.push(error),
+        }
+    }
+    Ok(slots)
+}
+
+/// Secrets that a slot gave.
+#[derive(Debug)]
+pub struct OpenedSecrets {
+    /// All secrets of the repository.
+    pub secrets: Secrets,
+    /// The slot that opened.
+    pub slot: ObjectId,
+    /// What is wrong with other slots, to be told to the person.
+    pub warnings: Vec<KeyError>,
+}
+
+/// Opens a slot of `repository`, whose configuration says `encryption`. Takes as long as the
+/// slots' costs say, some tenths of a second for each that is tried.
+///
+/// # Errors
+/// [`KeyError::PasswordRequired`] and [`KeyError::NotEncrypted`] before the store is asked;
+/// [`KeyError::WrongPassword`] when slots could be tried; [`KeyError::NoSlots`] and
+/// [`KeyError::NoUsableSlot`] when not; [`KeyError::Store`], [`KeyError::TooManySlots`].
+pub fn open_secrets(
+    store: &dyn ObjectStore,
+    repository: ObjectId,
+    encryption: Encryption,
+    password: Option<&Password>,
+) -> Result<OpenedSecrets, KeyError> {
+    match (encryption, password) {
+        (Encryption::None, Some(_)) => return Err(KeyError::NotEncrypted),
+        (Encryption::Aes256Gcm, None) => return Err(KeyError::PasswordRequired),
+        (Encryption::Aes256Gcm, Some(password)) if password.is_empty() => {
+            return Err(KeyError::EmptyPassword);
+        }
+        _ => {}
+    }
+    let Slots {
+        mut usable,
+        mut unusable,
+    } = read_slots(store)?;
+    if usable.is_empty() && unusable.is_empty() {
+        let location = store.location();
+        return Err(KeyError::NoSlots { location });
+    }
+    usable.retain(|slot| {
+        let fits = fits(slot.lock(), encryption);
+        if !fits {
+            let slot = slot.id();
+            unusable.push(KeyError::MisplacedSlot { slot, encryption });
+        }
+        fits
+    });
+    usable.sort_by_key(|slot| (work_kib(slot.lock()), slot.id()));
+
+    let mut slots_tried = 0;
+    for slot in &usable {
+        let outcome = match password {
+            None => slot.open_plain(repository),
+            Some(password) => slot.open_password(repository, password),
+        };
+        match outcome {
+            Ok(secrets) => {
+                return Ok(OpenedSecrets {
+                    secrets,
+                    slot: slot.id(),
+                    warnings: unusable,
+                });
+            }
+            Err(KeyError::WrongPassword { .. }) => slots_tried += 1,
+            Err(error) => unusable.push(error),
+        }
+    }
+    Err(if slots_tried > 0 {
+        KeyError::WrongPassword {
+            slots_tried,
+            unusable,
+        }
+    } else {
+        KeyError::NoUsableSlot { unusable }
+    })
+}
+
+fn fits(lock: SlotLock, encryption: Encryption) -> bool {
+    match lock {
+        SlotLock::Plain => encryption == Encryption::None,
+        SlotLock::Password(_) => encryption == Encryption::Aes256Gcm,
+    }
+}
+
+fn work_kib(lock: SlotLock) -> u64 {
+    match lock {
+        SlotLock::Plain => 0,
+        SlotLock::Password(cost) => cost.work_kib(),
+    }
+}
+
+/// Removes a slot, unless it is the only one that can be used: whether the others open with a
+/// password that somebody still knows can't be seen from here.
+///
+/// # Errors
+/// [`KeyError::LastSlot`], [`KeyError::Store`], [`KeyError::TooManySlots`].
+pub fn remove_slot(
+    store: &dyn ObjectStore,
+    encryption: Encryption,
+    slot: ObjectId,
+) -> Result<(), KeyError> {
+    let others = read_slots(store)?
+        .usable
+        .iter()
+        .filter(|other| other.id() != slot && fits(other.lock(), encryption))
+        .count();
+    if others == 0 {
+        return Err(KeyError::LastSlot { slot });
+    }
+    store.delete(&ObjectKey::new(ObjectKind::Key, slot))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

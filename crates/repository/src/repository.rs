@@ -1,0 +1,310 @@
+//! An open repository: configuration, secrets and engine together.
+//!
+//! Opening goes in steps, so that a person is asked for a password only when it can help:
+//! [`Repository::inspect`] reads the configuration without secrets, [`Repository::open`] opens a
+//! key slot and checks the configuration's authentication.
+
+use std::sync::Arc;
+
+use chunking::{Chunker, KeyMaterial, Parameters};
+use engine::container::CompressionLevel;
+use engine::format::ObjectError;
+use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
+use engine::{Engine, EngineSettings};
+
+use crate::config::{Config, ConfigError, Encryption, Features, UnverifiedConfig};
+use crate::keys::{Argon2Cost, KeyError, KeySlot, OpenedSecrets, Password, Secrets, open_secrets};
+use crate::snapshot::{
+    Resolved, Snapshot, SnapshotError, SnapshotFilter, SnapshotList, SnapshotSpec,
+};
+use crate::timestamp::Timestamp;
+
+/// Name and version of this program, as written into what it stores.
+pub const PROGRAM: &str = concat!("onefold ", env!("CARGO_PKG_VERSION"));
+
+/// Why a repository can't be created, opened or used.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryError {
+    /// Its configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Its keys.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The configuration is lost, but what it belongs to is there.
+    #[error(
+        "{location} holds {kind} of a repository, but no config: a new repository there would bury them; bring the config object back from a copy, or choose another place"
+    )]
+    LostConfig {
+        /// The store, for a person.
+        location: String,
+        /// What is there.
+        kind: &'static str,
+    },
+    /// A snapshot.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// An object.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// The chunker's parameters.
+    #[error(transparent)]
+    Chunker(#[from] chunking::ParameterError),
+}
+
+impl From<StoreError> for RepositoryError {
+    fn from(error: StoreError) -> Self {
+        RepositoryError::Object(error.into())
+    }
+}
+
+/// A store that holds backups but no configuration is a damaged repository, not an empty place.
+fn refuse_remains(store: &dyn ObjectStore) -> Result<(), RepositoryError> {
+    for kind in [ObjectKind::Container, ObjectKind::Snapshot] {
+        let mut is_empty = true;
+        store.list(kind, &mut |_, _| is_empty = false)?;
+        if !is_empty {
+            return Err(RepositoryError::LostConfig {
+                location: store.location(),
+                kind: kind.directory(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// How a new repository is to be.
+#[derive(Debug, Clone)]
+pub struct CreateOptions {
+    /// Chunker and its parameters; the default when not given.
+    pub chunker: Option<Parameters>,
+    /// Take a chunker without a key in an encrypted repository.
+    pub allow_unkeyed_chunker: bool,
+    /// Container size in bytes; 4 MiB when not given.
+    pub container_bytes: Option<u32>,
+    /// Plain bytes at which a group is closed; 1 MiB when not given.
+    pub group_bytes: Option<u32>,
+    /// What a guess at the password costs.
+    pub cost: Argon2Cost,
+}
+
+impl Default for CreateOptions {
+    fn default() -> Self {
+        Self {
+            chunker: None,
+            allow_unkeyed_chunker: false,
+            container_bytes: None,
+            group_bytes: None,
+            cost: Argon2Cost::DEFAULT,
+        }
+    }
+}
+
+/// Settings of one run that leave no trace in the repository's parameters.
+#[derive(Debug, Clone)]
+pub struct RunSettings {
+    /// How hard to compress.
+    pub compression: CompressionLevel,
+    /// Threads for compression and restore.
+    pub threads: usize,
+    /// Threads that read files.
+    pub read_threads: usize,
+    /// Total for queues and caches, in bytes.
+    pub memory_bytes: usize,
+}
+
+impl Default for RunSettings {
+    fn default() -> Self {
+        let engine = EngineSettings::default();
+        Self {
+            compression: engine.compression,
+            threads: engine.threads,
+            read_threads: engine.threads.max(2),
+            memory_bytes: engine.memory_bytes,
+        }
+    }
+}
+
+/// An open repository.
+#[derive(Debug)]
+pub struct Repository {
+    config: Config,
+    engine: Engine,
+    settings: RunSettings,
+    warnings: Vec<String>,
+}
+
+impl Repository {
+    /// Reads the configuration without secrets: is there a repository, and is it encrypted?
+    /// Nothing when the store holds none.
+    ///
+    /// # Errors
+    /// When the configuration is unreadable, damaged or too new.
+    pub fn inspect(store: &dyn ObjectStore) -> Result<Option<UnverifiedConfig>, RepositoryError> {
+        match UnverifiedConfig::read(store) {
+            Ok(config) => Ok(Some(config)),
+            Err(ConfigError::NotARepository { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Creates a repository: encrypted under `password`, or readable by anybody without one.
+    ///
+    /// # Errors
+    /// When there is one already, a parameter is impossible, or the store fails.
+    pub fn create(
+        store: Arc<dyn ObjectStore>,
+        password: Option<&Password>,
+        options: &CreateOptions,
+        settings: RunSettings,
+    ) -> Result<Self, RepositoryError> {
+        if Self::inspect(store.as_ref())?.is_some() {
+            let location = store.location();
+            return Err(ConfigError::AlreadyExists { location }.into());
+        }
+        refuse_remains(store.as_ref())?;
+        let encryption = match password {
+            Some(_) => Encryption::Aes256Gcm,
+            None => Encryption::None,
+        };
+        let now = Timestamp::now().seconds;
+        let mut config = Config::new(ObjectId::random(), encryption, now, PROGRAM);
+        if let Some(chunker) = options.chunker {
+            config.chunker = chunker;
+        }
+        if let Some(bytes) = options.container_bytes {
+            config.container_bytes = bytes;
+        }
+        if let Some(bytes) = options.group_bytes {
+            config.group_bytes = bytes;
+        }
+        if options.allow_unkeyed_chunker {
+            config.features.incompatible |= Features::UNKEYED_CHUNKER;
+        }
+        config.chunker.validate()?;
+        config.validate()?;
+        let secrets = Secrets::random();
+        let id = ObjectId::random();
+        let slot = match password {
+            Some(password) => {
+                KeySlot::seal_password(&secrets, password, options.cost, config.id, id)?
+            }
+            None => KeySlot::seal_plain(&secrets, config.id, id),
+        };
+        slot.write(store.as_ref())?;
+        config.create(store.as_ref(), &secrets)?;
+        Self::assemble(store, config, &secrets, settings, Vec::new())
+    }
+
+    /// Opens a repository.
+    ///
+    /// # Errors
+    /// When there is none, the password is wrong or missing, or something is damaged.
+    pub fn open(
+        store: Arc<dyn ObjectStore>,
+        password: Option<&Password>,
+        settings: RunSettings,
+    ) -> Result<Self, RepositoryError> {
+        let unverified = UnverifiedConfig::read(store.as_ref())?;
+        let OpenedSecrets {
+            secrets, warnings, ..
+        } = open_secrets(
+            store.as_ref(),
+            unverified.id(),
+            unverified.encryption(),
+            password,
+        )?;
+        let config = unverified.authenticate(&secrets)?;
+        let warnings = warnings.iter().map(ToString::to_string).collect();
+        Self::assemble(store, config, &secrets, settings, warnings)
+    }
+
+    fn assemble(
+        store: Arc<dyn ObjectStore>,
+        config: Config,
+        secrets: &Secrets,
+        settings: RunSettings,
+        warnings: Vec<String>,
+    ) -> Result<Self, RepositoryError> {
+        let key = if config.chunker.algorithm.info().keyed {
+            KeyMaterial::Table(secrets.gear_table())
+        } else {
+            KeyMaterial::Unkeyed
+        };
+        let engine = Engine::new(
+            store,
+            secrets.vault(config.id, config.encryption.is_padded()),
+            secrets.fingerprinter(),
+            Chunker::new(&config.chunker, key)?,
+            EngineSettings {
+                container_bytes: config.container_bytes,
+                group_bytes: config.group_bytes,
+                compression: settings.compression,
+                threads: settings.threads,
+                memory_bytes: settings.memory_bytes,
+            },
+        );
+        Ok(Self {
+            config,
+            engine,
+            settings,
+            warnings,
+        })
+    }
+
+    /// Its configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Its engine.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Settings of this run.
+    #[must_use]
+    pub fn settings(&self) -> &RunSettings {
+        &self.settings
+    }
+
+    /// What a person should be told of its keys, such as a damaged slot beside the one that
+    /// opened.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    pub(crate) fn store(&self) -> &dyn ObjectStore {
+        self.engine.store().as_ref()
+    }
+
+    /// All snapshots, oldest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn snapshots(&self) -> Result<SnapshotList, RepositoryError> {
+        Ok(Snapshot::load_all(self.store(), self.engine.vault())?)
+    }
+
+    /// The snapshot that `spec` names; `filter` narrows `latest`. With it come the snapshots
+    /// that could not be read when `latest` was asked for: a later one may be among them, which
+    /// a person must be told.
+    ///
+    /// # Errors
+    /// When there is none, or several, or it is damaged.
+    pub fn snapshot(
+        &self,
+        spec: &SnapshotSpec,
+        filter: &SnapshotFilter,
+    ) -> Result<Resolved, RepositoryError> {
+        Ok(spec.resolve(self.store(), self.engine.vault(), filter)?)
+    }
+
+    /// Is there an object of that key?
+    pub(crate) fn object_bytes(&self, key: ObjectKey) -> Result<u64, RepositoryError> {
+        Ok(self.store().get_tail(&key, 0)?.object_bytes)
+    }
+}

@@ -1,0 +1,294 @@
+//! Writes restored bytes into files: the receiving end of a restore plan.
+//!
+//! A file is created when its first bytes come, from whatever thread, and gets its metadata
+//! when its last ones are written. A file of which anything was lost is removed and reported:
+//! what stands in the target at the end is whole. Where files may be replaced, a new one grows
+//! under a name of its own and takes the place of the old one when it is whole: one that can't
+//! be restored does not cost the one that was there.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use engine::object::ObjectId;
+use engine::restore::ChunkSink;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::files::{
+    Applier, DirectoryHandle, Existing, FilesError, Identity, Status, create_file, set_length,
+};
+use crate::progress::{Problem, Progress};
+use crate::tree::Entry;
+
+/// Files of a batch that stay open between their parts; more are closed and opened again.
+const OPEN_FILES_MAX: usize = 256;
+
+/// A file to be restored.
+#[derive(Debug)]
+pub(super) struct FileJob {
+    pub directory: DirectoryHandle,
+    pub entry: Entry,
+    /// For messages.
+    pub path: PathBuf,
+    state: Mutex<FileState>,
+}
+
+#[derive(Debug)]
+struct FileState {
+    parts_left: usize,
+    created: Option<Created>,
+    open: Option<File>,
+    failure: Option<String>,
+    is_whole: bool,
+}
+
+/// A file that was made.
+#[derive(Debug, Clone)]
+struct Created {
+    identity: Identity,
+    /// Its name while it is not whole.
+    name: Vec<u8>,
+}
+
+impl FileJob {
+    pub fn new(directory: DirectoryHandle, entry: Entry, path: PathBuf, parts: usize) -> Self {
+        let state = FileState {
+            parts_left: parts,
+            created: None,
+            open: None,
+            failure: None,
+            is_whole: false,
+        };
+        Self {
+            directory,
+            entry,
+            path,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Was it restored whole?
+    pub fn is_whole(&self) -> bool {
+        self.lock().is_whole
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, FileState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts of what was restored.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub files: AtomicUsize,
+    pub bytes: AtomicU64,
+    pub failed: AtomicUsize,
+    pub incomplete_metadata: AtomicUsize,
+}
+
+/// Writes the files of a batch.
+pub(super) struct FileSink<'a> {
+    pub jobs: &'a [FileJob],
+    pub existing: Existing,
+    pub applier: &'a Applier,
+    pub progress: &'a Progress,
+    pub counts: &'a Counts,
+    pub open_files: AtomicUsize,
+}
+
+impl FileSink<'_> {
+    /// Restores a file that has no stored bytes.
+    pub fn write_empty(&self, job: &FileJob) {
+        let mut state = job.lock();
+        self.part_done(job, &mut state, |file| {
+            let _ = file;
+            Ok(())
+        });
+    }
+
+    fn part_done(
+        &self,
+        job: &FileJob,
+        state: &mut FileState,
+        write: impl FnOnce(&File) -> Result<(), FilesError>,
+    ) {
+        if state.failure.is_none()
+            && let Err(error) = self.open(job, state).and_then(|file| {
+                let outcome = write(&file);
+                state.open = Some(file);
+                outcome
+            })
+        {
+            state.failure = Some(error.to_string());
+        }
+        state.parts_left = state.parts_left.saturating_sub(1);
+        if state.parts_left == 0 {
+            self.complete(job, state);
+        } else if state.open.is_some() && self.open_files.load(Ordering::Relaxed) > OPEN_FILES_MAX {
+            self.close(state);
+        }
+    }
+
+    fn open(&self, job: &FileJob, state: &mut FileState) -> Result<File, FilesError> {
+        if let Some(file) = state.open.take() {
+            return Ok(file);
+        }
+        let directory = job.directory.open()?;
+        let file = match &state.created {
+            None => {
+                let name = match self.existing {
+                    Existing::Keep => job.entry.name.clone(),
+                    Existing::Replace => temporary_name(),
+                };
+                let file = create_file(&directory, &name, Existing::Keep)?;
+                let identity = Status::of(&file)?.identity;
+                state.created = Some(Created { identity, name });
+                if job.entry.size > 0 {
+                    set_length(&file, job.entry.size)?;
+                }
+                file
+            }
+            Some(created) => {
+                let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let name = OsStr::from_bytes(&created.name);
+                let file = rustix::fs::openat(&directory, name, flags, Mode::empty())?;
+                if Status::of(&file)?.identity != created.identity {
+                    return Err(FilesError::Replaced);
+                }
+                File::from(file)
+            }
+        };
+        self.open_files.fetch_add(1, Ordering::Relaxed);
+        Ok(file)
+    }
+
+    fn close(&self, state: &mut FileState) {
+        if state.open.take().is_some() {
+            self.open_files.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn complete(&self, job: &FileJob, state: &mut FileState) {
+        if state.failure.is_none()
+            && let Some(file) = &state.open
+        {
+            let mut problems = Vec::new();
+            self.applier
+                .apply_open(file, &job.entry, &job.path, &mut problems);
+            report_metadata(self.progress, self.counts, &problems);
+            match take_place(job, state) {
+                Ok(()) => {
+                    state.is_whole = true;
+                    self.counts.files.fetch_add(1, Ordering::Relaxed);
+                    self.counts
+                        .bytes
+                        .fetch_add(job.entry.size, Ordering::Relaxed);
+                }
+                Err(error) => state.failure = Some(error.to_string()),
+            }
+        }
+        self.close(state);
+        if let Some(failure) = &state.failure {
+            let mut message = failure.clone();
+            if let Some(created) = &state.created {
+                match remove(job, &created.name) {
+                    Ok(()) => message.push_str("; what was written of it is removed"),
+                    Err(error) => {
+                        message.push_str(&format!("; an incomplete file is left there: {error}"));
+                    }
+                }
+            }
+            report_failure(self.progress, self.counts, &job.path, message);
+        }
+        Progress::add(&self.progress.files_done, 1);
+    }
+}
+
+/// A name that nothing has.
+fn temporary_name() -> Vec<u8> {
+    format!(".onefold-{}", ObjectId::random()).into_bytes()
+}
+
+/// Gives a whole file its own name, in the place of what had it.
+fn take_place(job: &FileJob, state: &FileState) -> Result<(), FilesError> {
+    let name = OsStr::from_bytes(&job.entry.name);
+    let Some(created) = state
+        .created
+        .as_ref()
+        .filter(|created| created.name != job.entry.name)
+    else {
+        return Ok(());
+    };
+    let directory = job.directory.open()?;
+    let temporary = OsStr::from_bytes(&created.name);
+    match rustix::fs::renameat(&directory, temporary, &directory, name) {
+        Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => Err(FilesError::Exists),
+        outcome => Ok(outcome?),
+    }
+}
+
+fn remove(job: &FileJob, name: &[u8]) -> Result<(), FilesError> {
+    let directory = job.directory.open()?;
+    let name = OsStr::from_bytes(name);
+    Ok(rustix::fs::unlinkat(&directory, name, AtFlags::empty())?)
+}
+
+/// Reports an entry that was not restored.
+pub(super) fn report_failure(progress: &Progress, counts: &Counts, path: &Path, message: String) {
+    counts.failed.fetch_add(1, Ordering::Relaxed);
+    progress.report(&Problem {
+        path: path.as_os_str().as_bytes().to_vec(),
+        message,
+        is_error: true,
+    });
+}
+
+/// Reports metadata that could not be restored for an entry.
+pub(super) fn report_metadata(
+    progress: &Progress,
+    counts: &Counts,
+    problems: &[crate::files::Problem],
+) {
+    if !problems.is_empty() {
+        counts.incomplete_metadata.fetch_add(1, Ordering::Relaxed);
+    }
+    for problem in problems {
+        progress.report(&Problem {
+            path: problem.path.as_os_str().as_bytes().to_vec(),
+            message: format!("{}: {}", problem.what, problem.error),
+            is_error: false,
+        });
+    }
+}
+
+impl ChunkSink for FileSink<'_> {
+    fn write(&self, stream: u32, offset: u64, bytes: &[u8]) {
+        let job = &self.jobs[stream as usize];
+        self.progress.set_current(job.path.as_os_str().as_bytes());
+        let mut state = job.lock();
+        if self.progress.is_cancelled() {
+            state
+                .failure
+                .get_or_insert_with(|| "the restore was interrupted".to_owned());
+        }
+        self.part_done(job, &mut state, |file| {
+            file.write_all_at(bytes, offset)?;
+            Ok(())
+        });
+        Progress::add(&self.progress.bytes_done, bytes.len() as u64);
+    }
+
+    fn lost(&self, stream: u32, parts: usize, error: &str) {
+        let job = &self.jobs[stream as usize];
+        let mut state = job.lock();
+        state.failure.get_or_insert_with(|| error.to_owned());
+        for _ in 0..parts {
+            self.part_done(job, &mut state, |_| Ok(()));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Golden samples: repositories of each format version must stay readable, byte for byte.
+//!
+//! Version v1: `testdata/golden/v1`, made by `examples/golden_sample.rs`. Every file there is read
+//! by this test through a copy, so that nothing is written into the samples.
+
+#![allow(clippy::unwrap_used)] // A test says no by panicking.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine::object::LocalStore;
+use repository::keys::Password;
+use repository::snapshot::{SnapshotFilter, SnapshotSpec};
+use repository::tree::EntryKind;
+use repository::{CheckOptions, Progress, Repository, RestoreOptions, RunSettings};
+
+fn golden(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata/golden")
+        .join(version)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_version_is_tested() {
+    let mut versions: Vec<_> = fs::read_dir(golden(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    versions.sort();
+    assert_eq!(
+        versions,
+        ["v1"],
+        "a new version needs a test of its own here"
+    );
+}
+
+#[test]
+fn v1_is_readable() {
+    for (name, password) in [
+        ("plain", None),
+        ("encrypted", Some(Password::new("golden"))),
+    ] {
+        let sample = golden("v1").join(name);
+        let place = tempfile::tempdir().unwrap();
+        copy(&sample, &place.path().join("repository"));
+        let store = LocalStore::open(&place.path().join("repository")).unwrap();
+        let settings = RunSettings::default();
+        let repository = Repository::open(Arc::new(store), password.as_ref(), settings).unwrap();
+        assert_eq!(repository.config().chunker.avg_bytes, 2048);
+        let expected = fs::read_to_string(sample.with_extension("expected")).unwrap();
+        let [first, second, path] = expected.lines().collect::<Vec<_>>()[..] else {
+            panic!("three lines are expected");
+        };
+
+        let report = repository
+            .check(CheckOptions { read_data: true }, &Progress::default())
+            .unwrap();
+        assert_eq!(report.problems, []);
+        assert_eq!((report.snapshots, report.files), (2, 6));
+
+        let find = |id: &str| {
+            let spec: SnapshotSpec = id.parse().unwrap();
+            repository
+                .snapshot(&spec, &SnapshotFilter::default())
+                .unwrap()
+                .snapshot
+        };
+        let files = find(first);
+        assert_eq!(
+            (files.host.as_str(), &files.tags[..]),
+            ("golden", &["sample".to_owned()][..])
+        );
+        let mut names = Vec::new();
+        repository
+            .tree(&files)
+            .unwrap()
+            .visit(path.as_bytes(), true, &mut |found, entry| {
+                let name = String::from_utf8(found[path.len()..].to_vec()).unwrap();
+                names.push((name, entry.kind == EntryKind::File, entry.size));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        let entry = |name: &str, is_file, size| (name.to_owned(), is_file, size);
+        let expected = [
+            entry("/directory", false, 0),
+            entry("/directory/noise", true, 60_000),
+            entry("/directory/text-again", true, 52_000),
+            entry("/empty", true, 0),
+            entry("/link", false, 0),
+            entry("/sparse", true, 1 << 20),
+            entry("/text", true, 52_000),
+        ];
+        assert_eq!(names, expected);
+
+        let target = place.path().join("target");
+        let options = RestoreOptions::default();
+        let progress = Progress::default();
+        let report = repository
+            .restore(&files, Some(path.as_bytes()), &target, &options, &progress)
+            .unwrap();
+        assert_eq!(report.failed, 0);
+        let text = "a line of the golden text\n".repeat(2000);
+        assert_eq!(
+            fs::read_to_string(target.join("directory/text-again")).unwrap(),
+            text
+        );
+        let noise: Vec<u8> = (0..60_000u32)
+            .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+            .collect();
+        assert_eq!(fs::read(target.join("directory/noise")).unwrap(), noise);
+        let mut sparse = vec![0; 1 << 20];
+        sparse[500_000..500_018].copy_from_slice(b"data in the middle");
+        assert_eq!(fs::read(target.join("sparse")).unwrap(), sparse);
+
+        let mut out = Vec::new();
+        repository.dump(&find(second), b"stream", &mut out).unwrap();
+        assert_eq!(out, b"a stream of the second snapshot\n".repeat(500));
+    }
+}
