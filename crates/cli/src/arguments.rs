@@ -1,0 +1,214 @@
+//! The command line: what all verbs share, and the list of verbs.
+//!
+//! Each verb's own arguments stand in its file under `commands/`. Order of sources: an argument
+//! beats its environment variable.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use engine::container::CompressionLevel;
+use repository::snapshot::SnapshotFilter;
+
+use crate::commands;
+use crate::exit_code;
+use crate::units;
+
+/// Least memory that makes sense, in bytes.
+const MEMORY_BYTES_MIN: u64 = 32 << 20;
+/// Most threads that make sense.
+const THREADS_MAX: usize = 1024;
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "onefold",
+    version,
+    about = "Encrypted, deduplicating backups",
+    long_about = "Encrypted, deduplicating backups: every byte is stored once.\n\n\
+        A repository is a directory that holds snapshots of your files. `onefold backup` adds a \
+        snapshot, `onefold restore` brings its files back, bit for bit.",
+    after_help = FIRST_STEPS,
+    after_long_help = format!("{FIRST_STEPS}\n\n{}", exit_code::TABLE),
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100,
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub global: GlobalArguments,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The end of `-h`; that of `--help` has the exit codes as well.
+const FIRST_STEPS: &str = "\
+First steps:
+  onefold -r /mnt/disk/backup backup ~/documents    back up (the first time, creates the repository)
+  onefold -r /mnt/disk/backup snapshots             what is there
+  onefold -r /mnt/disk/backup restore latest:/home/me/documents /tmp/documents";
+
+/// What every verb takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArguments {
+    /// The repository's directory
+    #[arg(
+        short,
+        long,
+        global = true,
+        env = "ONEFOLD_REPO",
+        hide_env_values = true,
+        value_name = "DIR"
+    )]
+    pub repo: Option<PathBuf>,
+
+    /// Read the password from this file (a newline at its end does not count) [else from
+    /// ONEFOLD_PASSWORD, or else it is asked for]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        conflicts_with = "password_command"
+    )]
+    pub password_file: Option<PathBuf>,
+
+    /// Run this command (by `sh -c`) and take its output as the password
+    #[arg(long, global = true, value_name = "COMMAND")]
+    pub password_command: Option<String>,
+
+    /// Print JSON, one object a line (see docs/guide/json.md)
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Print nothing but problems and what was asked for: no progress, no summary
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print more details
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+
+    /// Threads that compress and restore [default: one for each processor]
+    #[arg(long, global = true, value_name = "COUNT", value_parser = parse_threads)]
+    pub threads: Option<NonZeroUsize>,
+
+    /// Files that are read at the same time [default: one for each processor, at least 2]
+    #[arg(long, global = true, value_name = "COUNT", value_parser = parse_threads)]
+    pub read_concurrency: Option<NonZeroUsize>,
+
+    /// Memory for queues and caches, such as 256MiB
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_memory)]
+    pub memory: Option<usize>,
+
+    /// How hard to compress: `none`, or a level from -7 (fastest) to 19 (smallest) [default: 3]
+    #[arg(
+        long,
+        global = true,
+        value_name = "LEVEL",
+        allow_negative_numbers = true,
+        value_parser = parse_compression
+    )]
+    pub compression: Option<CompressionLevel>,
+}
+
+/// What to do: one verb.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Init(commands::init::InitArguments),
+    Backup(commands::backup::BackupArguments),
+    Snapshots(commands::snapshots::SnapshotsArguments),
+    Ls(commands::ls::LsArguments),
+    Restore(commands::restore::RestoreArguments),
+    Dump(commands::dump::DumpArguments),
+    Diff(commands::diff::DiffArguments),
+    Stats(commands::stats::StatsArguments),
+    Check(commands::check::CheckArguments),
+    Completions(commands::completions::CompletionsArguments),
+    Man(commands::man::ManArguments),
+}
+
+/// Which snapshots are meant, for verbs that take `latest` or list them.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FilterArguments {
+    /// Only snapshots of this host (again: of any of these)
+    #[arg(long = "host", value_name = "NAME")]
+    pub hosts: Vec<String>,
+
+    /// Only snapshots of this path, as `snapshots` shows it (again: of all of these)
+    #[arg(long = "path", value_name = "PATH")]
+    pub paths: Vec<std::ffi::OsString>,
+
+    /// Only snapshots with this tag (again: with all of these)
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+}
+
+impl FilterArguments {
+    /// The same for the library.
+    pub fn filter(&self) -> SnapshotFilter {
+        use std::os::unix::ffi::OsStrExt;
+        SnapshotFilter {
+            hosts: self.hosts.clone(),
+            paths: self
+                .paths
+                .iter()
+                .map(|path| path.as_bytes().to_vec())
+                .collect(),
+            tags: self.tags.clone(),
+        }
+    }
+}
+
+fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .ok()
+        .filter(|count: &NonZeroUsize| count.get() <= THREADS_MAX)
+        .ok_or_else(|| format!("a number from 1 to {THREADS_MAX} is wanted"))
+}
+
+fn parse_memory(text: &str) -> Result<usize, String> {
+    let bytes = units::parse_bytes(text)?;
+    if bytes < MEMORY_BYTES_MIN {
+        return Err(format!(
+            "at least {} are needed",
+            units::bytes(MEMORY_BYTES_MIN)
+        ));
+    }
+    usize::try_from(bytes).map_err(|_| "this machine can't address as much".to_owned())
+}
+
+fn parse_compression(text: &str) -> Result<CompressionLevel, String> {
+    if text == "none" {
+        return Ok(CompressionLevel::NONE);
+    }
+    text.parse()
+        .ok()
+        .and_then(CompressionLevel::new)
+        .ok_or_else(|| "`none` or a number from -7 to 19 is wanted".to_owned())
+}
+
+/// Reads a size in bytes that fits 32 bits.
+pub fn parse_size(text: &str) -> Result<u32, String> {
+    u32::try_from(units::parse_bytes(text)?).map_err(|_| "at most 4 GiB make sense".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn levels_are_read() {
+        assert_eq!(parse_compression("none"), Ok(CompressionLevel::NONE));
+        assert_eq!(parse_compression("-7").unwrap().number(), -7);
+        assert_eq!(parse_compression("19").unwrap().number(), 19);
+        assert!(parse_compression("20").is_err());
+        assert!(parse_compression("fast").is_err());
+    }
+}

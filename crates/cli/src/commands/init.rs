@@ -1,0 +1,178 @@
+//! `onefold init`: creates a repository.
+
+use chunking::{ALGORITHMS, Algorithm, Parameters};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use repository::CreateOptions;
+use repository::config::ConfigError;
+
+use crate::arguments::parse_size;
+use crate::events::{Event, Summary};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::names;
+use crate::password;
+use crate::session::{Found, Session};
+
+/// Create a repository
+///
+/// `backup` does this by itself where there is no repository yet. Use `init` to choose parameters,
+/// or to do without encryption. They can't be changed later.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  onefold -r /mnt/disk/backup init
+  onefold -r /mnt/disk/images init --chunk-sizes 16K,64K,256K
+  onefold -r /srv/public init --no-encryption")]
+pub struct InitArguments {
+    /// Let everybody who gets at the repository read all files in it
+    #[arg(long, conflicts_with_all = ["password_file", "password_command"])]
+    no_encryption: bool,
+
+    /// How files are cut into chunks
+    #[arg(long, value_name = "NAME", value_parser = algorithm_parser())]
+    algorithm: Option<Algorithm>,
+
+    /// Least, average and greatest size of a chunk [default: 2KiB,8KiB,64KiB]
+    #[arg(long, value_name = "MIN,AVG,MAX", value_parser = parse_chunk_sizes)]
+    chunk_sizes: Option<ChunkSizes>,
+
+    /// Level of normalized chunking: the higher, the nearer to the average the sizes are
+    #[arg(long, value_name = "LEVEL")]
+    normalization: Option<u8>,
+
+    /// Size of a container, the objects that most bytes are stored in [default: 4MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    container_size: Option<u32>,
+
+    /// Bytes that are compressed together [default: 1MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    group_size: Option<u32>,
+
+    /// Take an algorithm without a key, though the lengths of its chunks tell an attacker which
+    /// known files an encrypted repository holds
+    #[arg(long)]
+    allow_unkeyed_chunker: bool,
+}
+
+/// Least, average and greatest size of a chunk in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ChunkSizes([u32; 3]);
+
+pub fn run(session: &Session, arguments: &InitArguments) -> anyhow::Result<ExitCode> {
+    let location = session.location()?;
+    let shown = names::escaped_path(location);
+    match session.look()? {
+        Found::Nothing => {}
+        Found::Repository { .. } => {
+            return Err(ConfigError::AlreadyExists {
+                location: location.display().to_string(),
+            }
+            .into());
+        }
+        Found::Other { reason } => {
+            return Err(Failure::new(ExitCode::Failed, reason)
+                .with_hint("choose a directory that is empty or does not exist yet")
+                .into());
+        }
+    }
+    let password = if arguments.no_encryption {
+        warn_unencrypted(session, &shown)?;
+        None
+    } else {
+        Some(session.new_password()?)
+    };
+    let repository = session.create(password.as_ref(), &arguments.options())?;
+    session
+        .output
+        .event(&Event::Summary(Box::new(Summary::Init {
+            repository: repository.config().id.to_string(),
+            location: location.to_string_lossy().into_owned(),
+            is_encrypted: password.is_some(),
+        })))?;
+    Ok(ExitCode::Done)
+}
+
+fn warn_unencrypted(session: &Session, shown: &str) -> anyhow::Result<()> {
+    if std::env::var_os(password::PASSWORD_VARIABLE).is_some() {
+        return Err(Failure::usage(
+            "--no-encryption, and yet a password is given (ONEFOLD_PASSWORD is set)",
+        )
+        .with_hint("leave one of them away")
+        .into());
+    }
+    session.output.warning(&format!(
+        "THIS REPOSITORY WILL NOT BE ENCRYPTED. Whoever can read {shown}, now or later (a lost \
+         disk, a server's administrator), can read every file in every snapshot, and whoever can \
+         write to it can change what you will restore. This can't be changed later."
+    ));
+    Ok(())
+}
+
+impl InitArguments {
+    fn options(&self) -> CreateOptions {
+        CreateOptions {
+            chunker: self.chunker(),
+            allow_unkeyed_chunker: self.allow_unkeyed_chunker,
+            container_bytes: self.container_size,
+            group_bytes: self.group_size,
+            ..CreateOptions::default()
+        }
+    }
+
+    /// The chunker, if anything about it was asked for.
+    fn chunker(&self) -> Option<Parameters> {
+        let is_asked_for =
+            self.algorithm.is_some() || self.chunk_sizes.is_some() || self.normalization.is_some();
+        if !is_asked_for {
+            return None;
+        }
+        let mut parameters = Parameters::default();
+        if let Some(algorithm) = self.algorithm {
+            parameters.algorithm = algorithm;
+        }
+        if let Some(ChunkSizes([min, avg, max])) = self.chunk_sizes {
+            (
+                parameters.min_bytes,
+                parameters.avg_bytes,
+                parameters.max_bytes,
+            ) = (min, avg, max);
+        }
+        if let Some(level) = self.normalization {
+            parameters.normalization = level;
+        }
+        Some(parameters)
+    }
+}
+
+/// The algorithms' names, with what there is to say about each.
+fn algorithm_parser() -> impl TypedValueParser<Value = Algorithm> {
+    let names = ALGORITHMS
+        .iter()
+        .map(|info| PossibleValue::new(info.name).help(info.summary));
+    PossibleValuesParser::new(names)
+        .try_map(|name| Algorithm::from_name(&name).ok_or("no such algorithm"))
+}
+
+fn parse_chunk_sizes(text: &str) -> Result<ChunkSizes, String> {
+    let sizes: Vec<u32> = text.split(',').map(parse_size).collect::<Result<_, _>>()?;
+    let sizes: [u32; 3] = sizes
+        .try_into()
+        .map_err(|_| "three sizes are wanted, such as 2K,8K,64K".to_owned())?;
+    Ok(ChunkSizes(sizes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_sizes_are_read() {
+        assert_eq!(
+            parse_chunk_sizes("2K,8KiB,65536"),
+            Ok(ChunkSizes([2 << 10, 8 << 10, 64 << 10]))
+        );
+        assert!(parse_chunk_sizes("2K,8K").is_err());
+        assert!(parse_chunk_sizes("2K,8K,64K,1M").is_err());
+    }
+}

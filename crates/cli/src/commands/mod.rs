@@ -1,0 +1,35 @@
+//! One file a verb. Each has its arguments and a `run` that does the verb with the library and
+//! says how it went: an [`ExitCode`], or an error for `failure.rs`.
+
+pub mod backup;
+pub mod check;
+pub mod completions;
+pub mod diff;
+pub mod dump;
+pub mod init;
+pub mod ls;
+pub mod man;
+pub mod restore;
+pub mod snapshots;
+pub mod stats;
+
+use crate::arguments::Command;
+use crate::exit_code::ExitCode;
+use crate::session::Session;
+
+/// Does what the command line asks for.
+pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Init(arguments) => init::run(session, arguments),
+        Command::Backup(arguments) => backup::run(session, arguments),
+        Command::Snapshots(arguments) => snapshots::run(session, arguments),
+        Command::Ls(arguments) => ls::run(session, arguments),
+        Command::Restore(arguments) => restore::run(session, arguments),
+        Command::Dump(arguments) => dump::run(session, arguments),
+        Command::Diff(arguments) => diff::run(session, arguments),
+        Command::Stats(arguments) => stats::run(session, arguments),
+        Command::Check(arguments) => check::run(session, arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
+    }
+}

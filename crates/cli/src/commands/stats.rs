@@ -1,0 +1,131 @@
+//! `onefold stats`: what a repository holds, and what it costs.
+
+use clap::Args;
+use repository::Stats;
+
+use crate::events::{Event, StatsSummary, Summary};
+use crate::exit_code::ExitCode;
+use crate::interrupt::{self, unless_interrupted};
+use crate::progress_display::{Items, watch};
+use crate::session::Session;
+use crate::units;
+
+/// Show what the repository holds and what it costs
+///
+/// The dedup ratio is the bytes of all files in all snapshots over the bytes of the chunks that
+/// are stored of them; the reduction is over all that is stored, after compression.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  onefold stats
+  onefold stats --json | jq 'select(.event == \"summary\") | .dedup_ratio'")]
+pub struct StatsArguments {}
+
+pub fn run(session: &Session, _arguments: &StatsArguments) -> anyhow::Result<ExitCode> {
+    let repository = session.open()?;
+    let stats = watch(&session.output, Items::Containers, |progress| {
+        repository.stats(progress)
+    })?;
+    let stats = unless_interrupted(stats, "nothing was counted to the end")?;
+    if interrupt::is_requested() {
+        return Err(interrupt::interrupted("nothing was counted to the end"));
+    }
+    let event = Event::Summary(Box::new(Summary::Stats(summary(&stats))));
+    session.output.event(&event)?;
+    session.output.result(&text(&stats))?;
+    Ok(if stats.unreadable > 0 {
+        ExitCode::Damaged
+    } else {
+        ExitCode::Done
+    })
+}
+
+fn text(stats: &Stats) -> String {
+    let (bytes, count) = (units::bytes, units::count);
+    let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+    let each = |bytes: Option<f64>| bytes.map_or("-".to_owned(), |bytes| format!("{bytes:.1} B"));
+    let percent = |share: Option<f64>| {
+        share.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
+    };
+    let containers = |number: u64, size: u64| {
+        format!(
+            "{} in {}",
+            bytes(size),
+            units::counted(number, "container", "containers")
+        )
+    };
+    let mut rows = vec![
+        ("Snapshots", count(stats.snapshots)),
+        (
+            "Files in them",
+            format!("{}, {}", count(stats.files), bytes(stats.logical_bytes)),
+        ),
+        (
+            "Unique",
+            format!(
+                "{} in {} chunks",
+                bytes(stats.unique_bytes),
+                count(stats.chunks)
+            ),
+        ),
+        ("Stored", bytes(stats.stored_bytes())),
+        (
+            "  file data",
+            containers(stats.data_containers, stats.data_container_bytes),
+        ),
+        (
+            "  directories",
+            containers(stats.metadata_containers, stats.metadata_container_bytes),
+        ),
+        ("  index", bytes(stats.index_bytes)),
+        ("  snapshots", bytes(stats.snapshot_bytes)),
+        ("  other", bytes(stats.other_bytes)),
+        ("Dedup ratio", ratio(stats.dedup_ratio())),
+        ("Reduction", ratio(stats.reduction_ratio())),
+        ("Filling ratio", percent(stats.filling_ratio())),
+        (
+            "Metadata",
+            format!(
+                "{} a chunk, {} a file",
+                each(stats.metadata_bytes_per_chunk()),
+                each(stats.metadata_bytes_per_file()),
+            ),
+        ),
+    ];
+    if stats.unreadable > 0 {
+        rows.push((
+            "Unreadable",
+            units::counted(stats.unreadable, "object", "objects"),
+        ));
+    }
+    let lines = rows
+        .iter()
+        .map(|(name, value)| format!("{name:<15}{value}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn summary(stats: &Stats) -> StatsSummary {
+    StatsSummary {
+        snapshots: stats.snapshots,
+        files: stats.files,
+        other_entries: stats.other_entries,
+        bytes: stats.logical_bytes,
+        bytes_unique: stats.unique_bytes,
+        bytes_stored: stats.stored_bytes(),
+        dedup_ratio: stats.dedup_ratio(),
+        reduction_ratio: stats.reduction_ratio(),
+        chunks: stats.chunks,
+        pages: stats.pages,
+        data_containers: stats.data_containers,
+        data_containers_bytes: stats.data_container_bytes,
+        metadata_containers: stats.metadata_containers,
+        metadata_containers_bytes: stats.metadata_container_bytes,
+        index_bytes: stats.index_bytes,
+        snapshots_bytes: stats.snapshot_bytes,
+        other_bytes: stats.other_bytes,
+        filling_ratio: stats.filling_ratio(),
+        metadata_per_chunk_bytes: stats.metadata_bytes_per_chunk(),
+        metadata_per_file_bytes: stats.metadata_bytes_per_file(),
+        unreadable: stats.unreadable,
+    }
+}

@@ -1,0 +1,323 @@
+//! What `--json` prints: one object a line, described for users in docs/guide/json.md.
+//!
+//! Every object has `event`; the last line of a run is a `summary` or an `error`, so that a
+//! reader knows whether it has seen everything. Names of fields have their unit last. Fields may
+//! be added later; none changes its meaning.
+
+use repository::snapshot::Snapshot;
+use serde::Serialize;
+
+use crate::hexadecimal;
+use crate::times;
+
+/// One line.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A repository was created.
+    Created {
+        repository: String,
+        location: String,
+        is_encrypted: bool,
+    },
+    /// How far a long operation is.
+    Progress(ProgressEvent),
+    /// Something could not be done, and the run goes on.
+    Problem {
+        #[serde(flatten)]
+        path: PathText,
+        message: String,
+        is_error: bool,
+    },
+    /// Something may be wrong, and the run goes on.
+    Warning { message: String },
+    /// A snapshot (of `snapshots`).
+    Snapshot(Box<SnapshotEvent>),
+    /// An entry of a directory (of `ls`).
+    Entry(Box<EntryEvent>),
+    /// An entry that differs (of `diff`).
+    Difference(DifferenceEvent),
+    /// The run is done, perhaps but for the problems that it counts.
+    Summary(Box<Summary>),
+    /// The run failed.
+    Error {
+        code: u8,
+        message: String,
+        hint: Option<String>,
+    },
+}
+
+/// A path that JSON can carry: text, and the bytes as well where they are no text.
+#[derive(Debug, Serialize)]
+pub struct PathText {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+}
+
+impl PathText {
+    /// The path of these bytes.
+    pub fn new(path: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(path);
+        Self {
+            path_hex: std::str::from_utf8(path)
+                .is_err()
+                .then(|| hexadecimal(path)),
+            path: text.into_owned(),
+        }
+    }
+}
+
+/// The counters of a long operation. What is not known yet is null.
+#[derive(Debug, Serialize)]
+pub struct ProgressEvent {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files_done: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files_total: Option<Option<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub containers_done: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub containers_total: Option<Option<u64>>,
+    pub bytes_done: u64,
+    pub bytes_total: Option<u64>,
+    pub bytes_new: u64,
+    pub bytes_per_second: f64,
+    pub seconds: f64,
+    pub seconds_left: Option<f64>,
+    pub errors: u64,
+    #[serde(flatten)]
+    pub path: PathText,
+}
+
+/// A snapshot as `snapshots` lists it.
+#[derive(Debug, Serialize)]
+pub struct SnapshotEvent {
+    snapshot: String,
+    time: String,
+    host: String,
+    user: String,
+    paths: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths_hex: Option<Vec<String>>,
+    tags: Vec<String>,
+    excludes: Vec<String>,
+    parent: Option<String>,
+    program: String,
+    is_partial: bool,
+    errors: u64,
+    error_list: Vec<ListedError>,
+    files: u64,
+    directories: u64,
+    other_entries: u64,
+    files_new: u64,
+    files_changed: u64,
+    files_unmodified: u64,
+    bytes: u64,
+    bytes_read: u64,
+    bytes_new: u64,
+    bytes_stored: u64,
+    seconds: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedError {
+    #[serde(flatten)]
+    path: PathText,
+    message: String,
+}
+
+impl SnapshotEvent {
+    /// The event of that snapshot.
+    pub fn new(snapshot: &Snapshot) -> Self {
+        let summary = &snapshot.summary;
+        let text = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
+        let are_texts = snapshot
+            .paths
+            .iter()
+            .all(|path| std::str::from_utf8(path).is_ok());
+        let errors = snapshot.errors.listed.iter();
+        Self {
+            snapshot: snapshot.id.to_string(),
+            time: times::universal(snapshot.time),
+            host: snapshot.host.clone(),
+            user: snapshot.user.clone(),
+            paths: snapshot.paths.iter().map(text).collect(),
+            paths_hex: (!are_texts).then(|| {
+                snapshot
+                    .paths
+                    .iter()
+                    .map(|path| hexadecimal(path))
+                    .collect()
+            }),
+            tags: snapshot.tags.clone(),
+            excludes: snapshot.excludes.clone(),
+            parent: snapshot.parent.map(|id| id.to_string()),
+            program: snapshot.program.clone(),
+            is_partial: !snapshot.errors.is_empty(),
+            errors: snapshot.errors.count,
+            error_list: errors
+                .map(|error| ListedError {
+                    path: PathText::new(&error.path),
+                    message: error.message.clone(),
+                })
+                .collect(),
+            files: summary.files,
+            directories: summary.directories,
+            other_entries: summary.other_entries,
+            files_new: summary.files_new,
+            files_changed: summary.files_changed,
+            files_unmodified: summary.files_unmodified,
+            bytes: summary.files_bytes,
+            bytes_read: summary.bytes_read,
+            bytes_new: summary.bytes_new,
+            bytes_stored: summary.bytes_stored,
+            seconds: summary.milliseconds as f64 / 1000.0,
+        }
+    }
+}
+
+/// An entry of a directory as `ls` lists it.
+#[derive(Debug, Serialize)]
+pub struct EntryEvent {
+    #[serde(flatten)]
+    pub path: PathText,
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub bytes: u64,
+    pub mode: String,
+    pub uid: u32,
+    pub gid: u32,
+    pub user: String,
+    pub group: String,
+    pub modified: String,
+    pub inode: u64,
+    pub is_hard_link: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<[u32; 2]>,
+}
+
+/// An entry that differs between two snapshots.
+#[derive(Debug, Serialize)]
+pub struct DifferenceEvent {
+    #[serde(flatten)]
+    pub path: PathText,
+    pub change: &'static str,
+    pub is_directory: bool,
+    pub is_content_changed: bool,
+    pub is_metadata_changed: bool,
+    pub is_type_changed: bool,
+    pub bytes_before: u64,
+    pub bytes_after: u64,
+}
+
+/// The last line of a run that did its work.
+#[derive(Debug, Serialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Summary {
+    Init {
+        repository: String,
+        location: String,
+        is_encrypted: bool,
+    },
+    Backup(BackupSummary),
+    Snapshots {
+        snapshots: u64,
+        unreadable: u64,
+    },
+    Ls {
+        snapshot: String,
+        entries: u64,
+    },
+    Restore {
+        snapshot: String,
+        files: u64,
+        directories: u64,
+        other_entries: u64,
+        bytes: u64,
+        failed: u64,
+        incomplete_metadata: u64,
+        containers_read: u64,
+        is_dry_run: bool,
+        seconds: f64,
+    },
+    Dump {
+        snapshot: String,
+        bytes: u64,
+    },
+    Diff {
+        before: String,
+        after: String,
+        added: u64,
+        removed: u64,
+        changed: u64,
+        metadata_changed: u64,
+        bytes_added: u64,
+        bytes_removed: u64,
+    },
+    Stats(StatsSummary),
+    Check {
+        problems: u64,
+        losses: u64,
+        snapshots: u64,
+        files: u64,
+        containers: u64,
+        chunks: u64,
+        bytes_verified: u64,
+        is_data_read: bool,
+        seconds: f64,
+    },
+}
+
+/// What a backup did.
+#[derive(Debug, Serialize)]
+pub struct BackupSummary {
+    pub snapshot: Option<String>,
+    pub parent: Option<String>,
+    pub is_dry_run: bool,
+    pub files: u64,
+    pub files_new: u64,
+    pub files_changed: u64,
+    pub files_unmodified: u64,
+    pub directories: u64,
+    pub other_entries: u64,
+    pub errors: u64,
+    pub bytes: u64,
+    pub bytes_read: u64,
+    pub bytes_new: u64,
+    pub bytes_unique: u64,
+    pub bytes_stored: u64,
+    pub dedup_ratio: Option<f64>,
+    pub chunks: u64,
+    pub chunks_new: u64,
+    pub containers_new: u64,
+    pub seconds: f64,
+}
+
+/// What a repository holds.
+#[derive(Debug, Serialize)]
+pub struct StatsSummary {
+    pub snapshots: u64,
+    pub files: u64,
+    pub other_entries: u64,
+    pub bytes: u64,
+    pub bytes_unique: u64,
+    pub bytes_stored: u64,
+    pub dedup_ratio: Option<f64>,
+    pub reduction_ratio: Option<f64>,
+    pub chunks: u64,
+    pub pages: u64,
+    pub data_containers: u64,
+    pub data_containers_bytes: u64,
+    pub metadata_containers: u64,
+    pub metadata_containers_bytes: u64,
+    pub index_bytes: u64,
+    pub snapshots_bytes: u64,
+    pub other_bytes: u64,
+    pub filling_ratio: Option<f64>,
+    pub metadata_per_chunk_bytes: Option<f64>,
+    pub metadata_per_file_bytes: Option<f64>,
+    pub unreadable: u64,
+}

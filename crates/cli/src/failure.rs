@@ -1,0 +1,345 @@
+//! The one place where errors become what a person or a script gets: an exit code, a message
+//! (what happened, and where), and a hint (what to do).
+//!
+//! Commands return any error. It is looked up by its type here, below the context that the
+//! command added, so that a new error of the library needs a line in this file and no other.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, ErrorKind};
+
+use engine::format::ObjectError;
+use engine::object::StoreError;
+use engine::pipeline::WriteError;
+use engine::restore::ReadError;
+use repository::config::ConfigError;
+use repository::files::FilesError;
+use repository::keys::KeyError;
+use repository::snapshot::SnapshotError;
+use repository::{BackupError, DiffError, DumpError, ListError, RepositoryError, RestoreError};
+
+use crate::exit_code::ExitCode;
+
+/// Where a password may come from.
+pub const HINT_PASSWORD_SOURCES: &str =
+    "set ONEFOLD_PASSWORD, or give --password-file FILE or --password-command COMMAND";
+const HINT_DAMAGE: &str = "`onefold check --read-data` names everything that is affected; what is not can still be restored";
+/// What to do about a `config` that is gone or wrong.
+pub const HINT_CONFIG_DAMAGE: &str =
+    "put back a copy of the file `config`, which never changes, if you have one";
+const HINT_KEY_DAMAGE: &str =
+    "put back a copy of the directory `keys` if you have one; nothing can be read without a key";
+const HINT_NEWER: &str = "use a newer version of onefold";
+const HINT_LIST: &str = "`onefold snapshots` lists them";
+
+/// Why a run failed, as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What the operating system gets.
+    pub code: ExitCode,
+    /// What happened, and where.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure without a hint.
+    pub fn new(code: ExitCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The command line asks for something impossible.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ExitCode::Usage, message)
+    }
+
+    /// The same with a hint.
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Failure {}
+
+/// What a person or a script is told of an error.
+pub fn explain(error: &anyhow::Error) -> Failure {
+    let mut message = String::new();
+    for cause in error.chain() {
+        if !message.is_empty() {
+            message.push_str(": ");
+        }
+        message.push_str(&cause.to_string());
+        if let Some(verdict) = judge(cause) {
+            return Failure {
+                code: verdict.code,
+                message,
+                hint: verdict.hint,
+            };
+        }
+    }
+    Failure::new(ExitCode::Failed, message)
+}
+
+/// Code and hint of an error.
+#[derive(Debug)]
+struct Verdict {
+    code: ExitCode,
+    hint: Option<String>,
+}
+
+fn verdict(code: ExitCode, hint: &str) -> Verdict {
+    Verdict {
+        code,
+        hint: (!hint.is_empty()).then(|| hint.to_owned()),
+    }
+}
+
+fn failed(hint: &str) -> Verdict {
+    verdict(ExitCode::Failed, hint)
+}
+
+fn damaged(hint: &str) -> Verdict {
+    verdict(ExitCode::Damaged, hint)
+}
+
+/// The verdict on an error of a type that is known here.
+fn judge(error: &(dyn Error + 'static)) -> Option<Verdict> {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return Some(Verdict {
+            code: failure.code,
+            hint: failure.hint.clone(),
+        });
+    }
+    None.or_else(|| error.downcast_ref().map(of_repository))
+        .or_else(|| error.downcast_ref().map(of_backup))
+        .or_else(|| error.downcast_ref().map(of_restore))
+        .or_else(|| error.downcast_ref().map(of_list))
+        .or_else(|| error.downcast_ref().map(of_dump))
+        .or_else(|| error.downcast_ref().map(of_diff))
+        .or_else(|| error.downcast_ref().map(of_config))
+        .or_else(|| error.downcast_ref().map(of_key))
+        .or_else(|| error.downcast_ref().map(of_snapshot))
+        .or_else(|| error.downcast_ref().map(of_object))
+        .or_else(|| error.downcast_ref().map(of_store))
+        .or_else(|| error.downcast_ref().map(of_io))
+}
+
+fn of_repository(error: &RepositoryError) -> Verdict {
+    match error {
+        RepositoryError::Config(error) => of_config(error),
+        RepositoryError::Key(error) => of_key(error),
+        RepositoryError::Snapshot(error) => of_snapshot(error),
+        RepositoryError::Object(error) => of_object(error),
+        RepositoryError::LostConfig { .. } => damaged(HINT_CONFIG_DAMAGE),
+        RepositoryError::Chunker(_) => verdict(ExitCode::Usage, ""),
+    }
+}
+
+fn of_config(error: &ConfigError) -> Verdict {
+    match error {
+        ConfigError::Store(error) => of_store(error),
+        ConfigError::NotARepository { .. } => verdict(ExitCode::NoRepository, ""),
+        ConfigError::AlreadyExists { .. } => verdict(
+            ExitCode::AlreadyExists,
+            "use it as it is, or choose another directory",
+        ),
+        ConfigError::Damaged { .. } | ConfigError::NotAuthentic => damaged(HINT_CONFIG_DAMAGE),
+        ConfigError::VersionTooNew { .. }
+        | ConfigError::UnknownFeatures { .. }
+        | ConfigError::ReadOnly { .. }
+        | ConfigError::Unsupported { .. } => failed(HINT_NEWER),
+        ConfigError::Parameter { .. } | ConfigError::Chunker(_) => verdict(ExitCode::Usage, ""),
+        ConfigError::UnkeyedChunker { .. } => verdict(
+            ExitCode::Usage,
+            "choose another algorithm, or allow this one with --allow-unkeyed-chunker",
+        ),
+    }
+}
+
+fn of_key(error: &KeyError) -> Verdict {
+    match error {
+        KeyError::Store(error) => of_store(error),
+        KeyError::WrongPassword { .. } => verdict(
+            ExitCode::Password,
+            "check where the password comes from; nobody can recover one that is lost",
+        ),
+        KeyError::PasswordRequired => verdict(ExitCode::Password, HINT_PASSWORD_SOURCES),
+        KeyError::EmptyPassword => {
+            verdict(ExitCode::Password, "choose a password that is not empty")
+        }
+        KeyError::NotEncrypted => verdict(
+            ExitCode::Password,
+            "unset ONEFOLD_PASSWORD and leave --password-file and --password-command away if the repository is meant to be readable by anybody",
+        ),
+        KeyError::UnsupportedSlot { .. } => failed(HINT_NEWER),
+        error if error.is_damage() => damaged(HINT_KEY_DAMAGE),
+        _ => failed(""),
+    }
+}
+
+fn of_snapshot(error: &SnapshotError) -> Verdict {
+    match error {
+        SnapshotError::Object(error) => of_object(error),
+        SnapshotError::TooLarge { .. } => failed(""),
+        SnapshotError::BadSpec { .. } => verdict(ExitCode::Usage, HINT_LIST),
+        SnapshotError::NotFound { .. } => failed(HINT_LIST),
+        SnapshotError::Ambiguous { .. } => failed("give more digits of the id"),
+    }
+}
+
+fn of_object(error: &ObjectError) -> Verdict {
+    match error {
+        ObjectError::Store(error) => of_store(error),
+        ObjectError::Corrupt { .. } => damaged(HINT_DAMAGE),
+        ObjectError::UnknownEpoch { .. } => failed("open the repository with another password"),
+    }
+}
+
+fn of_store(error: &StoreError) -> Verdict {
+    match error {
+        StoreError::Missing { .. } | StoreError::TooShort { .. } | StoreError::TooLong { .. } => {
+            damaged(HINT_DAMAGE)
+        }
+        // The message says what to do.
+        StoreError::Full { .. } => failed(""),
+        StoreError::Io { source, .. } => of_storage_io(source),
+    }
+}
+
+fn of_storage_io(error: &io::Error) -> Verdict {
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            failed("run onefold as the user who owns the repository, or let this user write to it")
+        }
+        ErrorKind::ReadOnlyFilesystem => failed("the repository's disk can't be written to"),
+        ErrorKind::NotFound => failed("is the disk mounted?"),
+        _ => failed("is the disk still there, and in order?"),
+    }
+}
+
+fn of_write(error: &WriteError) -> Verdict {
+    match error {
+        WriteError::Object(error) => of_object(error),
+        WriteError::Read(_) | WriteError::RecipeTooLong | WriteError::Stopped => failed(""),
+    }
+}
+
+fn of_read(error: &ReadError) -> Verdict {
+    match error {
+        ReadError::Object(error) => of_object(error),
+        error if error.is_damage() => damaged(HINT_DAMAGE),
+        _ => failed(""),
+    }
+}
+
+fn of_files(error: &FilesError) -> Verdict {
+    match error {
+        FilesError::NoPaths | FilesError::BadPattern { .. } => verdict(ExitCode::Usage, ""),
+        FilesError::NoSource { .. } => failed("nothing was backed up; check the paths"),
+        _ => failed(""),
+    }
+}
+
+fn of_backup(error: &BackupError) -> Verdict {
+    match error {
+        BackupError::Repository(error) => of_repository(error),
+        BackupError::Write(error) => of_write(error),
+        BackupError::Files(error) => of_files(error),
+        BackupError::Stream(_) | BackupError::Source(_) => failed("no snapshot was written"),
+        BackupError::Interrupted => verdict(ExitCode::Interrupted, ""),
+        BackupError::WorkerLost => failed("this is a bug in onefold; please report it"),
+    }
+}
+
+fn of_restore(error: &RestoreError) -> Verdict {
+    match error {
+        RestoreError::Repository(error) => of_repository(error),
+        RestoreError::List(error) => of_list(error),
+        RestoreError::Target { .. } => failed(""),
+        RestoreError::Pattern { .. } => verdict(ExitCode::Usage, ""),
+        RestoreError::Interrupted => verdict(ExitCode::Interrupted, ""),
+    }
+}
+
+fn of_list(error: &ListError) -> Verdict {
+    match error {
+        ListError::Read { error, .. } => of_read(error),
+        ListError::NotFound { .. } => failed("`onefold ls SNAPSHOT` shows what the snapshot holds"),
+        error if error.is_damage() => damaged(HINT_DAMAGE),
+        _ => failed(""),
+    }
+}
+
+fn of_dump(error: &DumpError) -> Verdict {
+    match error {
+        DumpError::Repository(error) => of_repository(error),
+        DumpError::List(error) => of_list(error),
+        DumpError::NotAFile { .. } => failed("`onefold restore` restores directories and the rest"),
+        DumpError::Read { error, .. } => of_read(error),
+        DumpError::Write(error) => of_io(error),
+    }
+}
+
+fn of_diff(error: &DiffError) -> Verdict {
+    match error {
+        DiffError::Repository(error) => of_repository(error),
+        DiffError::List(error) => of_list(error),
+    }
+}
+
+/// Errors of the operating system that no room has taken up: those of the output, mostly.
+fn of_io(error: &io::Error) -> Verdict {
+    match error.kind() {
+        ErrorKind::BrokenPipe => verdict(ExitCode::OutputClosed, ""),
+        _ => failed(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn the_context_stands_before_the_error() {
+        let error = Err::<(), _>(io::Error::from(ErrorKind::PermissionDenied))
+            .context("cannot read the password file /x")
+            .unwrap_err();
+        let failure = explain(&error);
+        assert_eq!(failure.code, ExitCode::Failed);
+        assert_eq!(
+            failure.message,
+            "cannot read the password file /x: permission denied"
+        );
+    }
+
+    #[test]
+    fn codes_are_found_below_layers() {
+        let error = BackupError::Repository(RepositoryError::Key(KeyError::PasswordRequired));
+        let failure = explain(&anyhow::Error::new(error).context("backing up"));
+        assert_eq!(failure.code, ExitCode::Password);
+        assert!(failure.hint.is_some());
+        let closed = anyhow::Error::new(DumpError::Write(ErrorKind::BrokenPipe.into()));
+        assert_eq!(explain(&closed).code, ExitCode::OutputClosed);
+    }
+
+    #[test]
+    fn own_failures_keep_what_they_say() {
+        let failure = Failure::usage("no").with_hint("yes");
+        assert_eq!(explain(&anyhow::Error::new(failure.clone())), failure);
+    }
+}

@@ -1,0 +1,182 @@
+//! Where everything that is printed goes through.
+//!
+//! For people: what was asked for goes to the standard output; progress, notes, warnings and
+//! errors go to the standard error output, above the progress bar if there is one. With
+//! `--json`, all of it goes to the standard output as one JSON object a line (`events.rs`);
+//! only `dump`, whose standard output is a file's contents, sends events to the other one.
+//!
+//! Invariant: a line is written whole, whatever thread writes it. That nobody reads a note or
+//! an event is no reason to stop a backup: such failures are passed over, those of results are
+//! errors.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::ProgressBar;
+use repository::progress::Problem;
+use serde::Serialize;
+
+use crate::events::{Event, PathText};
+use crate::failure::Failure;
+use crate::names;
+
+/// How people and programs hear of what happens.
+#[derive(Debug)]
+pub struct Output {
+    json: bool,
+    quiet: bool,
+    verbose: bool,
+    is_stdout_content: bool,
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+impl Output {
+    /// An output of that manner.
+    pub fn new(json: bool, quiet: bool, verbose: bool) -> Self {
+        Self {
+            json,
+            quiet,
+            verbose,
+            is_stdout_content: false,
+            bar: Mutex::new(None),
+        }
+    }
+
+    /// The same, while the standard output carries the contents of a file.
+    pub fn beside_content(self) -> Self {
+        Self {
+            is_stdout_content: true,
+            ..self
+        }
+    }
+
+    /// Is everything JSON?
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Are progress, notes and summaries unwanted?
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Are details wanted?
+    pub fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
+    /// Must names be escaped in what goes to the standard output?
+    pub fn escapes_names(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// The standard output for results of many lines. Flush it at the end.
+    pub fn results(&self) -> BufWriter<io::StdoutLock<'static>> {
+        BufWriter::with_capacity(1 << 16, io::stdout().lock())
+    }
+
+    /// What a person asked for: a text of one or several lines.
+    pub fn result(&self, text: &str) -> io::Result<()> {
+        if self.json {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        writeln!(out, "{text}")?;
+        out.flush()
+    }
+
+    /// What a person may want to know at the end. With `--quiet`, nothing.
+    pub fn summary(&self, text: &str) -> io::Result<()> {
+        if self.quiet {
+            return Ok(());
+        }
+        self.result(text)
+    }
+
+    /// A result as an event, when these are wanted.
+    pub fn event(&self, event: &Event) -> io::Result<()> {
+        if !self.json {
+            return Ok(());
+        }
+        if self.is_stdout_content {
+            write_json(&mut io::stderr().lock(), event)
+        } else {
+            write_json(&mut io::stdout().lock(), event)
+        }
+    }
+
+    /// Something good to know.
+    pub fn note(&self, text: &str) {
+        if !self.quiet && !self.json {
+            self.print(&names::escaped_text(text));
+        }
+    }
+
+    /// Something that may be wrong, though the run goes on.
+    pub fn warning(&self, text: &str) {
+        if self.json {
+            let message = text.to_owned();
+            let _ = self.event(&Event::Warning { message });
+        } else {
+            self.print(&format!("Warning: {}", names::escaped_text(text)));
+        }
+    }
+
+    /// Something that could not be done, though the run goes on.
+    pub fn problem(&self, problem: &Problem) {
+        if self.json {
+            let _ = self.event(&Event::Problem {
+                path: PathText::new(&problem.path),
+                message: problem.message.clone(),
+                is_error: problem.is_error,
+            });
+        } else if problem.is_error || !self.quiet {
+            let label = if problem.is_error { "Error" } else { "Note" };
+            let path = names::escaped(&problem.path);
+            let message = names::escaped_text(&problem.message);
+            self.print(&format!("{label}: {path}: {message}"));
+        }
+    }
+
+    /// Why the run failed.
+    pub fn failure(&self, failure: &Failure) {
+        if self.json {
+            let _ = self.event(&Event::Error {
+                code: failure.code.number(),
+                message: failure.message.clone(),
+                hint: failure.hint.clone(),
+            });
+            return;
+        }
+        let mut text = format!("Error: {}", names::escaped_text(&failure.message));
+        if let Some(hint) = &failure.hint {
+            text.push_str(&format!("\nHint: {}", names::escaped_text(hint)));
+        }
+        self.print(&text);
+    }
+
+    /// Shows `bar` below everything that is printed from now on, or no bar any more.
+    pub fn set_bar(&self, bar: Option<ProgressBar>) {
+        *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+    }
+
+    /// Prints a line to the standard error output, above the bar.
+    pub fn print(&self, line: &str) {
+        let bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
+        let write = || {
+            let _ = writeln!(io::stderr().lock(), "{line}");
+        };
+        match &*bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+}
+
+/// Writes `value` as a line of JSON.
+pub fn write_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value).map_err(io::Error::other)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    out.flush()
+}

@@ -1,0 +1,180 @@
+//! Where the password comes from.
+//!
+//! In this order: `--password-file`, `--password-command`, the variable `ONEFOLD_PASSWORD`, a
+//! question on the terminal. Files and commands end with a newline that is not part of the
+//! password; otherwise bytes are taken as they are. Every copy made here is wiped.
+//!
+//! A question is asked only where somebody can answer: if the standard input or error output is
+//! a terminal. It goes to the terminal itself, so that it works when data come by a pipe.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use repository::keys::{KeyError, Password};
+use zeroize::Zeroizing;
+
+use crate::arguments::GlobalArguments;
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, HINT_PASSWORD_SOURCES};
+use crate::names;
+
+/// The variable that may hold the password.
+pub const PASSWORD_VARIABLE: &str = "ONEFOLD_PASSWORD";
+
+/// Longest password in bytes; what is longer is a mistaken file.
+const PASSWORD_BYTES_MAX: usize = 64 << 10;
+
+/// The password that was given with the command line or the environment, if any.
+pub fn given(global: &GlobalArguments) -> anyhow::Result<Option<Password>> {
+    let bytes = if let Some(path) = &global.password_file {
+        read_file(path)?
+    } else if let Some(command) = &global.password_command {
+        run_command(command)?
+    } else if let Some(value) = std::env::var_os(PASSWORD_VARIABLE) {
+        value.into_vec()
+    } else {
+        return Ok(None);
+    };
+    checked(bytes).map(Some)
+}
+
+/// Is there somebody at a terminal to be asked?
+pub fn can_ask() -> bool {
+    io::stdin().is_terminal() || io::stderr().is_terminal()
+}
+
+/// Asks for the password of an existing repository.
+pub fn ask(repository: &Path) -> anyhow::Result<Password> {
+    let location = names::escaped_path(repository);
+    checked(question(&format!("Password of the repository {location}: "))?.into_bytes())
+}
+
+/// Asks for the password of a new repository, twice.
+pub fn ask_new(repository: &Path) -> anyhow::Result<Password> {
+    let location = names::escaped_path(repository);
+    let first = question(&format!("New password for the repository {location}: "))?;
+    let mut first = Zeroizing::new(first);
+    if first.is_empty() {
+        return Err(KeyError::EmptyPassword).context("no repository was created");
+    }
+    let again = Zeroizing::new(question("The same password again: ")?);
+    if first != again {
+        return Err(Failure::new(
+            ExitCode::Password,
+            "the two passwords differ; no repository was created",
+        )
+        .into());
+    }
+    checked(std::mem::take(&mut *first).into_bytes())
+}
+
+fn question(prompt: &str) -> anyhow::Result<String> {
+    if !can_ask() {
+        let message = "a password is needed, and there is no terminal to ask for it";
+        return Err(Failure::new(ExitCode::Password, message)
+            .with_hint(HINT_PASSWORD_SOURCES)
+            .into());
+    }
+    rpassword::prompt_password(prompt).context("cannot ask for the password on the terminal")
+}
+
+/// Refuses what can't be a password. Takes the bytes over without a copy.
+fn checked(bytes: Vec<u8>) -> anyhow::Result<Password> {
+    let password = Password::new(bytes);
+    if password.is_empty() {
+        return Err(KeyError::EmptyPassword.into());
+    }
+    Ok(password)
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let cannot = || {
+        format!(
+            "cannot read the password file {}",
+            names::escaped_path(path)
+        )
+    };
+    let mut file = File::open(path).with_context(cannot)?;
+    read_line(&mut file).with_context(cannot)
+}
+
+fn run_command(command: &str) -> anyhow::Result<Vec<u8>> {
+    let cannot = || format!("cannot run the password command '{command}'");
+    let mut child = Command::new(OsStr::new("sh"))
+        .args(["-c", command])
+        .env_remove(PASSWORD_VARIABLE)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(cannot)?;
+    let mut output = child.stdout.take().expect("the output is piped");
+    let password = read_line(&mut output);
+    drop(output);
+    let status = child.wait().with_context(cannot)?;
+    let mut password = Zeroizing::new(password.with_context(cannot)?);
+    if !status.success() {
+        return Err(Failure::new(
+            ExitCode::Failed,
+            format!("the password command '{command}' failed ({status})"),
+        )
+        .into());
+    }
+    Ok(std::mem::take(&mut *password))
+}
+
+/// All that `source` has, without the newline at its end.
+fn read_line(source: &mut dyn Read) -> io::Result<Vec<u8>> {
+    // Growing would leave copies behind: the memory is taken at once.
+    let mut bytes = Zeroizing::new(vec![0; PASSWORD_BYTES_MAX + 2]);
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match source.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut password = &bytes[..filled];
+    if let Some(rest) = password.strip_suffix(b"\n") {
+        password = rest.strip_suffix(b"\r").unwrap_or(rest);
+    }
+    if password.len() > PASSWORD_BYTES_MAX {
+        let reason = format!("a password of more than {PASSWORD_BYTES_MAX} bytes is a mistake");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
+    Ok(password.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_newline_is_no_part_of_a_password() {
+        let read = |mut bytes: &[u8]| read_line(&mut bytes).unwrap();
+        assert_eq!(read(b"secret\n"), b"secret");
+        assert_eq!(read(b"secret\r\n"), b"secret");
+        assert_eq!(read(b"secret"), b"secret");
+        assert_eq!(read(b" two\nlines \n\n"), b" two\nlines \n");
+        assert_eq!(read(b"\n"), b"");
+    }
+
+    #[test]
+    fn a_mistaken_file_is_refused() {
+        assert!(read_line(&mut &vec![b'x'; PASSWORD_BYTES_MAX][..]).is_ok());
+        assert!(read_line(&mut io::repeat(b'x')).is_err());
+    }
+
+    #[test]
+    fn commands_are_run_by_the_shell() {
+        assert_eq!(run_command("printf 'a b\\n'").unwrap(), b"a b");
+        assert!(run_command("echo secret; exit 3").is_err());
+        assert!(run_command("onefold-there-is-no-such-command").is_err());
+    }
+}

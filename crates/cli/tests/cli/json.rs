@@ -1,0 +1,156 @@
+//! `--json`: every line is an object, and has the fields that docs/guide/json.md names.
+
+use serde_json::Value;
+
+use crate::sandbox::{Run, Sandbox};
+
+const PAGE: &str = include_str!("../../../../docs/guide/json.md");
+
+/// The fields that the page names under a heading: the first column of its table.
+fn documented(heading: &str) -> Vec<String> {
+    let start = PAGE
+        .find(&format!("\n### {heading}\n"))
+        .unwrap_or_else(|| panic!("no heading {heading}"));
+    let section = &PAGE[start + 1..];
+    let end = section[4..]
+        .find("\n#")
+        .map_or(section.len(), |end| end + 4);
+    let rows = section[..end]
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"));
+    let fields = rows.map(|row| row.split('`').next().unwrap().to_owned());
+    fields.collect()
+}
+
+/// Makes sure that an event has exactly the documented fields.
+#[track_caller]
+fn assert_documented(event: &Value, heading: &str) {
+    let mut expected = documented(heading);
+    let mut found: Vec<String> = event.as_object().unwrap().keys().cloned().collect();
+    found.retain(|field| field != "event" && field != "command");
+    // Fields that are there only when they say something; the page marks them with "if".
+    for optional in ["path_hex", "paths_hex", "target", "device"] {
+        if !found.iter().any(|field| field == optional) {
+            expected.retain(|field| field != optional);
+        }
+    }
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected, "{heading}: {event}");
+}
+
+fn of_kind<'a>(events: &'a [Value], kind: &str) -> &'a Value {
+    let found = events.iter().find(|event| event["event"] == kind);
+    found.unwrap_or_else(|| panic!("no {kind} in {events:?}"))
+}
+
+#[test]
+fn every_verb_ends_with_a_documented_summary() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tree/a.txt", b"first\n");
+    let line = ["init", "--json", "--no-encryption"];
+    let events = sandbox.run(&line).expect(0).events();
+    assert_documented(of_kind(&events, "created"), "created");
+    assert_documented(of_kind(&events, "warning"), "warning");
+    let tree = format!("latest:{}", sandbox.text("tree"));
+    let verbs: [&[&str]; 7] = [
+        &["backup", "tree"],
+        &["snapshots"],
+        &["ls", "latest"],
+        &["restore", &tree, "out"],
+        &["diff", "latest", "latest"],
+        &["stats"],
+        &["check"],
+    ];
+    for arguments in verbs {
+        let events = sandbox.events(arguments);
+        let summary = events.last().unwrap();
+        assert_eq!(summary["event"], "summary");
+        assert_eq!(summary["command"], arguments[0]);
+        assert_documented(summary, &format!("summary of {}", arguments[0]));
+    }
+}
+
+#[test]
+fn lists_are_documented() {
+    let sandbox = Sandbox::with_repository();
+    let first = sandbox.backup_tree();
+    sandbox.write("tree/new", b"new");
+    sandbox.backup_tree();
+    assert_documented(
+        of_kind(&sandbox.events(&["snapshots"]), "snapshot"),
+        "snapshot",
+    );
+    assert_documented(
+        of_kind(&sandbox.events(&["ls", "latest"]), "entry"),
+        "entry",
+    );
+    let events = sandbox.events(&["diff", &first, "latest"]);
+    assert_documented(of_kind(&events, "difference"), "difference");
+}
+
+#[test]
+fn a_backup_counts_what_it_did() {
+    let sandbox = Sandbox::with_repository();
+    sandbox.write(
+        "tree/copy",
+        &std::fs::read(sandbox.path("tree/sub/deep/c.bin")).unwrap(),
+    );
+    let events = sandbox.events(&["backup", "tree"]);
+    let summary = events.last().unwrap();
+    assert_eq!(summary["files"], 4);
+    assert_eq!(summary["bytes"], 400_013);
+    assert_eq!(summary["bytes_read"], 400_013);
+    assert_eq!(summary["bytes_new"], 200_013);
+    assert_eq!(summary["bytes_unique"], 200_013);
+    assert!(summary["bytes_stored"].as_u64().unwrap() > 200_000);
+    assert!((summary["dedup_ratio"].as_f64().unwrap() - 2.0).abs() < 0.01);
+    assert!(summary["seconds"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn problems_and_errors_are_events() {
+    let sandbox = Sandbox::with_repository();
+    let run = sandbox
+        .run(&["backup", "--json", "tree", "nowhere"])
+        .expect(3);
+    let events = run.events();
+    let problem = of_kind(&events, "problem");
+    assert_documented(problem, "problem");
+    assert_eq!(problem["is_error"], true);
+    assert_eq!(of_kind(&events, "summary")["errors"], 1);
+
+    let run = sandbox.run(&["--json", "ls", "ffff"]).expect(1);
+    let events = run.events();
+    assert_eq!(run.stderr, "");
+    let error = events.last().unwrap();
+    assert_documented(error, "error");
+    assert_eq!(error["code"], 1);
+    assert!(error["hint"].is_string());
+
+    let run = sandbox.run(&["--json", "ls"]).expect(2);
+    assert_eq!(of_kind(&run.events(), "error")["code"], 2);
+}
+
+#[test]
+fn long_work_sends_progress() {
+    let sandbox = Sandbox::with_repository();
+    let line = ["backup", "--json", "--from-command", "--", "sleep", "1.5"];
+    let events = sandbox.run(&line).expect(0).events();
+    assert_documented(of_kind(&events, "progress"), "progress");
+}
+
+#[test]
+fn dump_keeps_its_output_clean() {
+    let sandbox = Sandbox::with_repository();
+    sandbox.backup_tree();
+    let path = sandbox.text("tree/a.txt");
+    let run = sandbox.run(&["dump", "--json", "latest", &path]).expect(0);
+    assert_eq!(run.stdout, "first\n");
+    let events = Run {
+        stdout: run.stderr.clone(),
+        ..run
+    }
+    .events();
+    assert_documented(of_kind(&events, "summary"), "summary of dump");
+}

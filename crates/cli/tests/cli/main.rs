@@ -1,0 +1,12 @@
+//! The program from outside: real command lines on small real trees.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod backup;
+mod exit_codes;
+mod help;
+mod json;
+mod listing;
+mod passwords;
+mod restore;
+mod sandbox;
+mod streams;
