@@ -1,0 +1,6 @@
+//! Fuzzes `containers::metadata`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(
+    |bytes: &[u8]| onefold_fuzz::engine_targets::containers::metadata(bytes)
+);

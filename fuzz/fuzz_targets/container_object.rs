@@ -1,0 +1,4 @@
+//! Fuzzes `containers::object`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| onefold_fuzz::engine_targets::containers::object(bytes));

@@ -1,0 +1,4 @@
+//! Fuzzes `pages::page`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| onefold_fuzz::repository_targets::pages::page(bytes));

@@ -1,0 +1,6 @@
+//! Fuzzes `documents::plaintext`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(
+    |bytes: &[u8]| onefold_fuzz::engine_targets::documents::plaintext(bytes)
+);

@@ -1,0 +1,4 @@
+//! Fuzzes `index_runs::object`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| onefold_fuzz::engine_targets::index_runs::object(bytes));

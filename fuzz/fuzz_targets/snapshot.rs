@@ -1,0 +1,6 @@
+//! Fuzzes `snapshots::snapshot`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(
+    |bytes: &[u8]| onefold_fuzz::repository_targets::snapshots::snapshot(bytes)
+);
