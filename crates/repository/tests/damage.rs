@@ -8,7 +8,7 @@ mod support;
 use std::sync::Arc;
 
 use engine::container::ContainerKind;
-use engine::object::{MemoryStore, ObjectId, ObjectKey, ObjectKind};
+use engine::object::{MemoryStore, ObjectId, ObjectKey, ObjectKind, ObjectStore};
 use repository::config::ConfigError;
 use repository::keys::{KeyError, KeySlot, Password, open_secrets};
 use repository::snapshot::{SnapshotFilter, SnapshotSpec};
@@ -373,6 +373,48 @@ fn a_lost_index_is_rebuilt_from_the_containers() {
         .expect("backed up");
     assert_eq!(report.totals.bytes_new, 0);
     assert!(report.repository_warnings.is_empty());
+}
+
+#[test]
+fn what_is_set_aside_stays_aside() {
+    let fixture = Fixture::new(false);
+    let key = fixture.containers(ContainerKind::Data)[0];
+    let store = Arc::new(fixture.store.fork());
+    // A group is damaged, and no index run names its container: a dead backup's, say.
+    store.corrupt(&key, |bytes| bytes[100] ^= 1);
+    for index in fixture.keys(ObjectKind::Index) {
+        store.remove_raw(&index);
+    }
+    let open = || support::open(Arc::clone(&store) as Arc<dyn ObjectStore>, false).expect("opened");
+    let report = check(&open(), true).expect("checked");
+    assert_eq!(report.damaged_containers, [key.id]);
+    open()
+        .set_aside(&report.damaged_containers)
+        .expect("set aside");
+    // Merges keep it aside, too.
+    for version in 0..12 {
+        fixture.source.touch(version);
+        backup(&open(), fixture.source.root()).expect("backed up");
+    }
+    std::fs::remove_file(fixture.source.root().join("touched")).expect("removed");
+    let runs = store
+        .keys()
+        .into_iter()
+        .filter(|key| key.kind == ObjectKind::Index);
+    assert!(
+        runs.count() <= engine::index::RUNS_MAX,
+        "index runs are merged"
+    );
+    for options in [backup_options(), force(), backup_options()] {
+        let sources = [fixture.source.root().to_owned()];
+        let progress = Progress::default();
+        let report = open()
+            .backup(&sources, &options, &progress)
+            .expect("backed up");
+        assert_eq!(report.repository_warnings, []);
+        let (root, picture) = (fixture.source.root(), fixture.source.picture());
+        support::check_restore(&open(), &report.snapshot, root, &picture).expect("whole");
+    }
 }
 
 #[test]

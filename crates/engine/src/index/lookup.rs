@@ -342,7 +342,9 @@ impl Index {
         let remaps = self.reader.remaps();
         let is_aside =
             |container: ContainerId| self.aside_now.contains(&remaps.object_of(container).id);
-        let mut containers: Vec<ContainerId> = Vec::new();
+        // What no run names yet lies in the object of its own id: that is all there is to know.
+        let own = self.aside_now.iter().copied().map(ContainerId);
+        let mut containers: Vec<_> = own.filter(|&container| is_aside(container)).collect();
         for run in self.runs.runs().iter() {
             let footer = run.footer();
             let named = footer.containers.iter().chain(&footer.covered).copied();
