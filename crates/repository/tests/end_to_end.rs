@@ -146,7 +146,9 @@ fn unchanged_files_are_not_read_again() {
     let again = backup(&repository, &source);
     assert_eq!(again.snapshot.summary.bytes_read, 0);
     assert_eq!(again.snapshot.summary.files_unmodified, 304);
-    assert_eq!((again.totals.containers, again.totals.pages_new), (0, 0));
+    assert_eq!(again.totals.chunks_new, 0);
+    // The root's page has the time of the system's temporary directory, which others use too.
+    assert!(again.totals.pages_new <= 1);
 
     fs::write(source.join("a/file-100"), "changed").unwrap();
     fs::write(source.join("a/new"), "new").unwrap();
