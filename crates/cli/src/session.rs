@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use engine::object::{LocalStore, ObjectKind, ObjectStore, StoreError};
+use engine::object::{LocalStore, ObjectKind, ObjectStore, StoreError, TEMPORARY_STALE_AFTER};
 use repository::config::{Encryption, UnverifiedConfig};
 use repository::keys::{KeyError, Password};
 use repository::snapshot::{Snapshot, SnapshotFilter, SnapshotSpec};
@@ -97,6 +97,9 @@ impl Session {
         }
         let store = Arc::new(LocalStore::open(location)?);
         if let Some(config) = Repository::inspect(store.as_ref())? {
+            // What killed runs left half-written a day ago or more. It only takes room: where it
+            // can't be removed (a read-only medium), it stays.
+            let _ = store.remove_stale_temporaries(TEMPORARY_STALE_AFTER);
             let config = Box::new(config);
             return Ok(Found::Repository { store, config });
         }
