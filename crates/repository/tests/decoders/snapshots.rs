@@ -56,7 +56,7 @@ pub fn snapshot_samples() -> Vec<Vec<u8>> {
         excludes: vec!["*.tmp".to_owned()],
         ..Snapshot::default()
     };
-    full.errors.record("/root/secret", "permission denied");
+    full.errors.record("/srv/secret", "permission denied");
     let least = Snapshot {
         root: Recipe::Runs(vec![slots(1, 1, 100)]),
         ..Snapshot::default()
