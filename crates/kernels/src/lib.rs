@@ -9,5 +9,12 @@
 //! - every faster form gives bit-identical results on every input, and is tested to;
 //! - nothing here allocates, does I/O or reads a setting.
 
+pub mod adler;
+pub mod crc32;
+pub mod extremum;
 pub mod gear;
+mod lanes;
+pub mod rabin;
+pub mod sequence;
+pub mod window_maximum;
 pub mod zeros;
