@@ -21,16 +21,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         state ^= state << 17;
         word.copy_from_slice(&state.to_le_bytes());
     }
-    println!("algorithm  min/avg/max KiB    cached   memory   stream   mean bytes");
+    println!("algorithm            min/avg/max KiB    cached   memory   stream   mean bytes");
     for info in ALGORITHMS {
         for (min_kib, avg_kib, max_kib) in [(2, 8, 64), (16, 64, 256), (256, 1024, 4096)] {
             let parameters = Parameters {
-                algorithm: info.algorithm,
                 min_bytes: min_kib << 10,
                 avg_bytes: avg_kib << 10,
                 max_bytes: max_kib << 10,
-                normalization: 2,
+                ..Parameters::new(info.algorithm)
             };
+            if parameters.validate().is_err() {
+                continue;
+            }
             let chunker = Chunker::new(&parameters, KeyMaterial::Unkeyed)?;
             let cut = |data| chunker.chunks(black_box(data)).count();
             let (cached, _) = best(CACHED_BYTES, || cut(&data[..CACHED_BYTES]));
@@ -47,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             });
             let sizes = format!("{min_kib}/{avg_kib}/{max_kib}");
             println!(
-                "{:10} {sizes:16} {cached:8.2} {memory:8.2} {streamed:8.2} {:12}",
+                "{:20} {sizes:16} {cached:8.2} {memory:8.2} {streamed:8.2} {:12}",
                 info.name,
                 DATA_BYTES / count
             );

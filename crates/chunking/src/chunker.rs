@@ -1,7 +1,22 @@
 //! The one interface of all algorithms: data in memory to cut points.
 
-use crate::fastcdc::FastCdc;
-use crate::{Algorithm, KeyMaterial, ParameterError, Parameters, UNKEYED_GEAR_TABLE};
+use crate::methods::adler::Adler;
+use crate::methods::ae::Ae;
+use crate::methods::ae2::Ae2;
+use crate::methods::crate_fastcdc::CrateFastCdc;
+use crate::methods::crc32::Crc32;
+use crate::methods::fastcdc::{FastCdc, Rolling};
+use crate::methods::fixed::Fixed;
+use crate::methods::gear::Gear;
+use crate::methods::gearhash::GearHash;
+use crate::methods::maxp::Maxp;
+use crate::methods::rabin::Rabin;
+use crate::methods::rabin_nc::RabinNc;
+use crate::methods::ram::Ram;
+use crate::methods::restic::Restic;
+use crate::methods::seqcdc::SeqCdc;
+use crate::methods::tttd::Tttd;
+use crate::{Algorithm, KeyMaterial, ParameterError, Parameters};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Range;
@@ -17,6 +32,66 @@ pub struct Chunker {
 #[derive(Clone)]
 enum Method {
     FastCdc(FastCdc),
+    Fixed(Fixed),
+    Gear(Gear),
+    Tttd(Tttd),
+    CrateFastCdc(CrateFastCdc),
+    GearHash(GearHash),
+    Ae(Ae),
+    Ae2(Ae2),
+    Ram(Ram),
+    Maxp(Maxp),
+    SeqCdc(SeqCdc),
+    Rabin(Rabin),
+    RabinNc(RabinNc),
+    Adler(Adler),
+    Crc32(Crc32),
+    Restic(Restic),
+}
+
+impl Method {
+    /// The method of valid parameters.
+    fn new(parameters: &Parameters, key: KeyMaterial) -> Result<Self, ParameterError> {
+        Ok(match parameters.algorithm {
+            Algorithm::FastCdc => Self::FastCdc(FastCdc::new(parameters, key.gear_table())),
+            Algorithm::Fixed => Self::Fixed(Fixed::new(parameters)),
+            Algorithm::Gear => Self::Gear(Gear::new(parameters, key.gear_table())),
+            Algorithm::Tttd => Self::Tttd(Tttd::new(parameters, key.gear_table())),
+            Algorithm::FastCdcCrateV2020 => Self::CrateFastCdc(CrateFastCdc::new(parameters)),
+            Algorithm::GearHash | Algorithm::Xet => Self::GearHash(GearHash::new(parameters)),
+            Algorithm::Ae => Self::Ae(Ae::new(parameters)),
+            Algorithm::Ae2 => Self::Ae2(Ae2::new(parameters)),
+            Algorithm::Ram => Self::Ram(Ram::new(parameters)),
+            Algorithm::Maxp => Self::Maxp(Maxp::new(parameters)),
+            Algorithm::SeqCdc => Self::SeqCdc(SeqCdc::new(parameters)),
+            Algorithm::Rabin => Self::Rabin(Rabin::new(parameters, &key)?),
+            Algorithm::RabinNc => Self::RabinNc(RabinNc::new(parameters, &key)?),
+            Algorithm::Adler => Self::Adler(Adler::new(parameters, &key.gear_table())),
+            Algorithm::Crc32 => Self::Crc32(Crc32::new(parameters)),
+            Algorithm::Restic => Self::Restic(Restic::new(parameters)),
+        })
+    }
+
+    fn cut(&self, data: &[u8]) -> usize {
+        match self {
+            Self::FastCdc(method) => method.cut(data),
+            Self::Fixed(method) => method.cut(data),
+            Self::Gear(method) => method.cut(data),
+            Self::Tttd(method) => method.cut(data),
+            Self::CrateFastCdc(method) => method.cut(data),
+            Self::GearHash(method) => method.cut(data),
+            Self::Ae(method) => method.cut(data),
+            Self::Ae2(method) => method.cut(data),
+            Self::Ram(method) => method.cut(data),
+            Self::Maxp(method) => method.cut(data),
+            Self::SeqCdc(method) => method.cut(data),
+            Self::Rabin(method) => method.cut(data),
+            Self::RabinNc(method) => method.cut(data),
+            Self::Adler(method) => method.cut(data),
+            Self::Crc32(method) => method.cut(data),
+            Self::Restic(method) => method.cut(data),
+        }
+    }
 }
 
 /// Never shows the key.
@@ -32,22 +107,29 @@ impl Chunker {
     /// A chunker with these parameters and this key.
     ///
     /// # Errors
-    /// When [`Parameters::validate`] finds an impossible one.
+    /// When [`Parameters::validate`] finds an impossible one, and when there is a key that the
+    /// algorithm can't use.
     pub fn new(parameters: &Parameters, key: KeyMaterial) -> Result<Self, ParameterError> {
         parameters.validate()?;
-        let method = match parameters.algorithm {
-            Algorithm::FastCdc => {
-                let table = match key {
-                    KeyMaterial::Unkeyed => Box::new(UNKEYED_GEAR_TABLE),
-                    KeyMaterial::Table(table) => table,
-                };
-                Method::FastCdc(FastCdc::new(parameters, table))
-            }
-        };
+        if !matches!(key, KeyMaterial::Unkeyed) && !parameters.algorithm.info().keyed {
+            return Err(ParameterError::NotKeyed {
+                algorithm: parameters.algorithm,
+            });
+        }
         Ok(Self {
             parameters: *parameters,
-            method,
+            method: Method::new(parameters, key)?,
         })
+    }
+
+    /// The same, with another loop where the algorithm has a choice (`fastcdc`): to measure and to
+    /// test them, for the cuts are the same.
+    #[must_use]
+    pub fn with_rolling(mut self, rolling: Rolling) -> Self {
+        if let Method::FastCdc(method) = &mut self.method {
+            method.set_rolling(rolling);
+        }
+        self
     }
 
     /// The parameters it was made of.
@@ -63,9 +145,11 @@ impl Chunker {
     /// looked at.
     #[must_use]
     pub fn cut(&self, data: &[u8]) -> usize {
-        let length = match &self.method {
-            Method::FastCdc(method) => method.cut(data),
-        };
+        let data = &data[..data.len().min(self.parameters.max_bytes as usize)];
+        if data.len() <= self.parameters.min_bytes as usize {
+            return data.len();
+        }
+        let length = self.method.cut(data);
         debug_assert!(length <= self.parameters.max_bytes as usize);
         debug_assert!(length == data.len() || length >= self.parameters.min_bytes as usize);
         length

@@ -21,6 +21,16 @@ pub enum KeyMaterial {
     Table(Box<GearTable>),
 }
 
+impl KeyMaterial {
+    /// The Gear table that it stands for.
+    pub(crate) fn gear_table(self) -> Box<GearTable> {
+        match self {
+            Self::Unkeyed => Box::new(UNKEYED_GEAR_TABLE),
+            Self::Table(table) => table,
+        }
+    }
+}
+
 /// Never shows the secret.
 impl fmt::Debug for KeyMaterial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,7 +65,7 @@ const fn splitmix64_table(seed: u64) -> GearTable {
 #[cfg(test)]
 mod tests {
     use super::{KeyMaterial, UNKEYED_GEAR_TABLE, gear_table_from_bytes, splitmix64_table};
-    use crate::masks::Masks;
+    use crate::methods::masks::Masks;
 
     #[test]
     fn splitmix64_gives_its_published_numbers() {

@@ -25,20 +25,27 @@
 //! # Ok::<(), chunking::ParameterError>(())
 //! ```
 //!
-//! To add an algorithm: a row in [`ALGORITHMS`], a module with its method, an arm in `Chunker`,
-//! golden cuts and a naive form in the tests. Its hot loop goes to the `kernels` crate.
+//! To add an algorithm: a row in [`ALGORITHMS`], its rules, a module under `methods/`, an arm in
+//! `Chunker`, its definition in docs/format/chunkers.md, golden cuts and a naive form in the tests.
+//! Its hot loop goes to the `kernels` crate.
 
 mod algorithm;
 mod chunker;
-mod fastcdc;
 mod gear_table;
-mod masks;
+mod methods;
+mod own;
+mod parameter_error;
 mod parameters;
+mod polynomial;
+mod rules;
 mod stream;
 
 pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmInfo};
 pub use chunker::{Chunker, Cuts};
 pub use gear_table::{KeyMaterial, UNKEYED_GEAR_TABLE, gear_table_from_bytes};
 pub use kernels::gear::GearTable;
-pub use parameters::{ParameterError, Parameters};
+pub use methods::fastcdc::Rolling;
+pub use own::{OWN_PARAMETERS, OwnParameter, OwnParameterInfo, OwnParameters};
+pub use parameter_error::ParameterError;
+pub use parameters::Parameters;
 pub use stream::StreamChunker;

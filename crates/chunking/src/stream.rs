@@ -25,7 +25,7 @@ pub struct StreamChunker<R> {
     end: usize,
     /// The reader said that it has no more.
     ended: bool,
-    /// Bytes handed out.
+    /// Where the next chunk begins in the stream.
     offset: u64,
 }
 
@@ -42,6 +42,14 @@ impl<R: Read> StreamChunker<R> {
             ended: false,
             offset: 0,
         }
+    }
+
+    /// The same, for a reader that stands `offset` bytes into a larger stream, at one of its cuts:
+    /// [`offset`](Self::offset) counts from there.
+    #[must_use]
+    pub fn at_offset(mut self, offset: u64) -> Self {
+        self.offset = offset;
+        self
     }
 
     /// The next chunk, lent until the next call; `None` at the end of the stream, and from then on.
@@ -62,7 +70,8 @@ impl<R: Read> StreamChunker<R> {
         Ok(Some(&self.buffer[chunk_start..self.start]))
     }
 
-    /// How many bytes were handed out: where in the stream the next chunk begins.
+    /// Where in the stream the next chunk begins: how many bytes were handed out, and those before
+    /// them ([`at_offset`](Self::at_offset)).
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset

@@ -1,135 +1,181 @@
-//! Golden cuts: stored in repositories, so they never change for `fastcdc` = 1.
+//! Golden cuts: what is stored in repositories, so they never change for a given number.
 //!
-//! The expected values came from a transcription of Algorithm 2 in Python, not from this crate.
+//! The files under testdata/golden/chunkers come from transcriptions of docs/format/chunkers.md in
+//! Python (`reference/generate.py`), not from this crate.
 
 use crate::random::{Splitmix64, random_bytes};
-use crate::{fastcdc, lengths, unkeyed};
-use chunking::{Chunker, KeyMaterial, Parameters, gear_table_from_bytes};
+use chunking::{
+    ALGORITHMS, Algorithm, AlgorithmInfo, Chunker, KeyMaterial, OwnParameter, Parameters,
+};
+use std::path::PathBuf;
 
-/// What the cuts of 1 MiB must be.
-struct Golden {
+/// One case of a golden file.
+struct Case {
+    line: String,
+    kind: String,
+    is_keyed: bool,
+    data: Vec<u8>,
+    chunker: Chunker,
     count: usize,
-    /// FNV-1a, 64 bits, over all lengths as little-endian u32.
     checksum: u64,
-    /// The first 20 lengths.
-    first: [usize; 20],
+    first: Vec<usize>,
 }
 
-fn check(chunker: &Chunker, data: &[u8], golden: &Golden) {
-    let lengths = lengths(chunker, data);
+fn golden_directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden/chunkers")
+}
+
+/// The data that a golden case names (docs/format/chunkers.md, Golden data).
+fn data(kind: &str, seed: u64, length: usize) -> Vec<u8> {
+    match kind {
+        "random" => random_bytes(seed, length),
+        "symbols" => random_bytes(seed, length)
+            .iter()
+            .map(|byte| b"0123456789abcdef"[usize::from(byte % 16)])
+            .collect(),
+        "runs" => runs(seed, length),
+        _ => panic!("no such data: {kind}"),
+    }
+}
+
+fn runs(seed: u64, length: usize) -> Vec<u8> {
+    let mut numbers = Splitmix64(seed);
+    let mut out = Vec::new();
+    while out.len() < length {
+        let number = numbers.next().expect("endless");
+        let end = out.len() + 1 + (number >> 8) as usize % 4096;
+        if number >> 40 & 1 == 0 {
+            out.resize(end, number as u8);
+        } else {
+            while out.len() < end {
+                let number = numbers.next().expect("endless");
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            out.truncate(end);
+        }
+    }
+    out.truncate(length);
+    out
+}
+
+/// The cases of `text`, blocks of four lines.
+fn parse(algorithm: Algorithm, text: &str) -> Vec<Case> {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    lines
+        .chunks(4)
+        .map(|block| parse_block(algorithm, block))
+        .collect()
+}
+
+fn parse_block(algorithm: Algorithm, block: &[&str]) -> Case {
+    let after = |index: usize, word: &str| -> &str {
+        block[index].strip_prefix(word).expect(word).trim_start()
+    };
+    let mut parameters = Parameters::new(algorithm);
+    let (mut kind, mut seed, mut length, mut key) = ("", 0, 0, KeyMaterial::Unkeyed);
+    for word in after(0, "case").split_whitespace() {
+        let (name, value) = word.split_once('=').expect("name=value");
+        let number = || value.parse::<u64>().expect(word);
+        match name {
+            "data" => kind = value,
+            "seed" => seed = number(),
+            "bytes" => length = number() as usize,
+            "key" if value == "none" => {}
+            "key" => {
+                let mut numbers = Splitmix64(number());
+                let table = std::array::from_fn(|_| numbers.next().expect("endless"));
+                key = KeyMaterial::Table(Box::new(table));
+            }
+            "min" => parameters.min_bytes = number() as u32,
+            "avg" => parameters.avg_bytes = number() as u32,
+            "max" => parameters.max_bytes = number() as u32,
+            "level" => parameters.normalization = number() as u8,
+            own => {
+                let own = OwnParameter::from_name(own).expect(own);
+                parameters.own.set(own, number());
+            }
+        }
+    }
+    let checksum = after(2, "checksum 0x");
+    Case {
+        line: block[0].to_owned(),
+        kind: kind.to_owned(),
+        is_keyed: !matches!(key, KeyMaterial::Unkeyed),
+        data: data(kind, seed, length),
+        chunker: Chunker::new(&parameters, key).expect(block[0]),
+        count: after(1, "count").parse().expect("a number"),
+        checksum: u64::from_str_radix(checksum, 16).expect("a checksum"),
+        first: after(3, "first")
+            .split_whitespace()
+            .map(|number| number.parse().expect("a length"))
+            .collect(),
+    }
+}
+
+/// FNV-1a, 64 bits, over all lengths as little-endian u32.
+fn checksum(lengths: &[usize]) -> u64 {
     let bytes = lengths
         .iter()
         .flat_map(|&length| (length as u32).to_le_bytes());
-    let checksum = bytes.fold(0xcbf2_9ce4_8422_2325u64, |checksum, byte| {
+    bytes.fold(0xcbf2_9ce4_8422_2325u64, |checksum, byte| {
         (checksum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    });
-    let parameters = chunker.parameters();
-    assert_eq!(lengths[..20], golden.first, "{parameters:?}");
-    assert_eq!(lengths.len(), golden.count, "{parameters:?}");
-    assert_eq!(checksum, golden.checksum, "{parameters:?}");
+    })
 }
 
-fn random_mebibyte() -> Vec<u8> {
-    random_bytes(1, 1 << 20)
-}
-
-#[test]
-fn paper_parameters() {
-    let golden = Golden {
-        count: 111,
-        checksum: 0x3deb_4e25_3bbe_c5eb,
-        first: [
-            10276, 8953, 2906, 4522, 17822, 8303, 12893, 8382, 12519, 15592, 8289, 8781, 11041,
-            9175, 10491, 11077, 11978, 2730, 9857, 9308,
-        ],
-    };
-    let chunker = unkeyed(&fastcdc(2048, 8192, 65536, 2));
-    check(&chunker, &random_mebibyte(), &golden);
-}
-
-#[test]
-fn paper_parameters_without_normalization() {
-    let golden = Golden {
-        count: 95,
-        checksum: 0x6d8b_79d2_9512_20dc,
-        first: [
-            22135, 4522, 33807, 5211, 36493, 22740, 7063, 4867, 2616, 10913, 3764, 11493, 10106,
-            4316, 5639, 5701, 12138, 7426, 11998, 17892,
-        ],
-    };
-    let chunker = unkeyed(&fastcdc(2048, 8192, 65536, 0));
-    check(&chunker, &random_mebibyte(), &golden);
-}
-
-#[test]
-fn keyed_by_a_secret_table() {
-    let golden = Golden {
-        count: 116,
-        checksum: 0x4544_49be_f4cc_0c3c,
-        first: [
-            9763, 3367, 2812, 12059, 11622, 9306, 7101, 2669, 13719, 9050, 9248, 9903, 6688, 10634,
-            8630, 9912, 7217, 12830, 10700, 8298,
-        ],
-    };
-    let secret: [u8; 2048] = random_bytes(2, 2048).try_into().expect("2048 bytes");
-    let table = gear_table_from_bytes(&secret);
-    assert!(table.iter().copied().eq(Splitmix64(2).take(256)));
-    let key = KeyMaterial::Table(Box::new(table));
-    let chunker = Chunker::new(&Parameters::default(), key).expect("default parameters");
-    check(&chunker, &random_mebibyte(), &golden);
+fn check(info: &AlgorithmInfo) {
+    let path = golden_directory().join(format!("{}.txt", info.name));
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{} has no golden cuts: {error}", info.name));
+    let cases = parse(info.algorithm, &text);
+    for kind in ["random", "symbols", "runs"] {
+        assert!(cases.iter().any(|case| case.kind == kind), "{kind}");
+    }
+    assert_eq!(
+        cases.iter().any(|case| case.is_keyed),
+        info.keyed,
+        "{}: a keyed case for what is keyed, none for what is not",
+        info.name
+    );
+    for case in cases {
+        let lengths: Vec<usize> = case
+            .chunker
+            .chunks(&case.data)
+            .map(|chunk| chunk.len())
+            .collect();
+        assert!(
+            lengths.len() > 1,
+            "{}: {} is too short",
+            info.name,
+            case.line
+        );
+        let first = &lengths[..lengths.len().min(20)];
+        assert_eq!(first, case.first, "{}: {}", info.name, case.line);
+        assert_eq!(lengths.len(), case.count, "{}: {}", info.name, case.line);
+        assert_eq!(
+            checksum(&lengths),
+            case.checksum,
+            "{}: {}",
+            info.name,
+            case.line
+        );
+    }
 }
 
 #[test]
-fn data_of_few_symbols() {
-    let golden = Golden {
-        count: 111,
-        checksum: 0x9983_8e83_ce09_d712,
-        first: [
-            10102, 5657, 11464, 8342, 12178, 9893, 4121, 13565, 11747, 10818, 9322, 10225, 8239,
-            9287, 7890, 10747, 10159, 12373, 8264, 8659,
-        ],
-    };
-    let digits = b"0123456789abcdef";
-    let data: Vec<u8> = random_bytes(3, 1 << 20)
-        .iter()
-        .map(|byte| digits[usize::from(byte % 16)])
-        .collect();
-    check(&unkeyed(&Parameters::default()), &data, &golden);
+fn every_algorithm_cuts_as_its_golden_file_says() {
+    for info in ALGORITHMS {
+        check(info);
+    }
 }
 
 #[test]
-fn sizes_and_levels_whose_masks_follow_the_rule() {
-    let small = Golden {
-        count: 3287,
-        checksum: 0xab35_38e7_ccfe_105b,
-        first: [
-            701, 179, 230, 265, 287, 579, 246, 251, 264, 616, 125, 196, 299, 241, 527, 340, 354,
-            357, 125, 623,
-        ],
-    };
-    let medium = Golden {
-        count: 204,
-        checksum: 0xb0e9_ab5a_8a2f_e105,
-        first: [
-            5346, 5613, 5657, 3155, 4696, 2778, 5146, 7262, 4697, 5780, 1453, 9430, 6531, 1088,
-            3412, 2839, 8579, 1048, 4617, 5890,
-        ],
-    };
-    let strong = Golden {
-        count: 58,
-        checksum: 0xbea3_43fd_094a_4c7c,
-        first: [
-            16616, 16610, 16904, 17414, 16939, 16956, 18916, 20698, 18655, 16958, 20525, 17098,
-            21204, 16799, 17406, 10590, 18051, 18612, 16748, 19272,
-        ],
-    };
-    let data = random_mebibyte();
-    for (parameters, golden) in [
-        (fastcdc(64, 256, 1024, 0), small),
-        (fastcdc(1024, 4096, 16384, 1), medium),
-        (fastcdc(6144, 16384, 65536, 3), strong),
-    ] {
-        check(&unkeyed(&parameters), &data, &golden);
+fn no_golden_file_is_left_over() {
+    for entry in std::fs::read_dir(golden_directory()).expect("golden cuts") {
+        let name = entry.expect("an entry").file_name();
+        let name = name.to_str().expect("a plain name");
+        if let Some(algorithm) = name.strip_suffix(".txt") {
+            assert!(Algorithm::from_name(algorithm).is_some(), "{name}");
+        }
     }
 }
 
@@ -140,7 +186,7 @@ fn the_byte_that_matches_is_not_in_the_chunk() {
     let mut table = [1 << 47; 256];
     table[9] = 0;
     let key = KeyMaterial::Table(Box::new(table));
-    let parameters = fastcdc(64, 256, 1024, 2);
+    let parameters = crate::fastcdc(64, 256, 1024, 2);
     let chunker = Chunker::new(&parameters, key).expect("possible parameters");
     let mut data = vec![1u8; 3000];
     // The first byte that is hashed: a chunk of exactly min_bytes.
@@ -153,5 +199,5 @@ fn the_byte_that_matches_is_not_in_the_chunk() {
     // A stream that ends at min_bytes is one chunk; one byte more makes the cut possible.
     data[64] = 9;
     assert_eq!(chunker.cut(&data[..64]), 64);
-    assert_eq!(lengths(&chunker, &data[..65]), [64, 1]);
+    assert_eq!(crate::lengths(&chunker, &data[..65]), [64, 1]);
 }

@@ -1,23 +1,32 @@
 //! Tests of the public interface.
 
 mod algorithm2;
+mod collection;
 mod distribution;
 mod golden;
 mod parameters;
+mod presets;
 mod properties;
 mod random;
 mod stream;
 
-use chunking::{Chunker, KeyMaterial, Parameters};
+use chunking::{Algorithm, Chunker, KeyMaterial, Parameters};
 
 /// FastCDC with these sizes and this level.
 fn fastcdc(min_bytes: u32, avg_bytes: u32, max_bytes: u32, normalization: u8) -> Parameters {
     Parameters {
+        normalization,
+        ..sized(Algorithm::FastCdc, min_bytes, avg_bytes, max_bytes)
+    }
+}
+
+/// An algorithm with these sizes.
+fn sized(algorithm: Algorithm, min_bytes: u32, avg_bytes: u32, max_bytes: u32) -> Parameters {
+    Parameters {
         min_bytes,
         avg_bytes,
         max_bytes,
-        normalization,
-        ..Parameters::default()
+        ..Parameters::new(algorithm)
     }
 }
 

@@ -1,13 +1,16 @@
 //! Impossible parameters are refused by name, possible ones at the edges are taken.
 
-use crate::fastcdc;
-use chunking::{Chunker, KeyMaterial, ParameterError, Parameters};
+use crate::{fastcdc, sized};
+use chunking::{Algorithm, Chunker, KeyMaterial, OwnParameter, ParameterError, Parameters};
 
 #[test]
 fn edges_are_possible() {
     for parameters in [
         Parameters::default(),
+        fastcdc(1, 256, 257, 0),
         fastcdc(64, 256, 257, 0),
+        sized(Algorithm::Fixed, 1, 10_240, 10_240),
+        sized(Algorithm::Gear, 8192, 256, 8193),
         fastcdc(255, 256, 64 << 20, 3),
         fastcdc((16 << 20) - 1, 16 << 20, 64 << 20, 3),
         fastcdc(64, 16 << 20, (16 << 20) + 1, 0),
@@ -17,37 +20,36 @@ fn edges_are_possible() {
     }
 }
 
-#[test]
-fn each_impossible_parameter_is_named() {
+/// Each case: parameters, the error, and words that its text must have.
+fn impossible() -> Vec<(Parameters, ParameterError, &'static str)> {
     use ParameterError::*;
-    let cases = [
-        (
-            fastcdc(63, 256, 1024, 0),
-            MinTooSmall { min_bytes: 63 },
-            "min_bytes = 63",
-        ),
+    let avg_out_of_range = |avg_bytes| AvgOutOfRange {
+        avg_bytes,
+        algorithm: Algorithm::FastCdc,
+        lowest: 256,
+        highest: 16 << 20,
+    };
+    vec![
         (
             fastcdc(0, 256, 1024, 0),
-            MinTooSmall { min_bytes: 0 },
-            "at least 64",
+            MinTooSmall {
+                min_bytes: 0,
+                lowest: 1,
+                reason: "for an empty chunk would never end",
+            },
+            "at least 1",
         ),
         (
             fastcdc(64, 128, 1024, 0),
-            AvgOutOfRange { avg_bytes: 128 },
+            avg_out_of_range(128),
             "avg_bytes = 128",
         ),
         (
             fastcdc(64, 32 << 20, 64 << 20, 0),
-            AvgOutOfRange {
-                avg_bytes: 32 << 20,
-            },
-            "16777216",
+            avg_out_of_range(32 << 20),
+            "to 16777216 bytes",
         ),
-        (
-            fastcdc(64, 0, 1024, 0),
-            AvgOutOfRange { avg_bytes: 0 },
-            "from 256",
-        ),
+        (fastcdc(64, 0, 1024, 0), avg_out_of_range(0), "from 256"),
         (
             fastcdc(64, 300, 1024, 0),
             AvgNotPowerOfTwo { avg_bytes: 300 },
@@ -55,17 +57,17 @@ fn each_impossible_parameter_is_named() {
         ),
         (
             fastcdc(256, 256, 1024, 0),
-            MinNotBelowAvg {
+            MinNotBelowNormal {
                 min_bytes: 256,
-                avg_bytes: 256,
+                normal_bytes: 256,
             },
-            "below avg_bytes = 256",
+            "below the normal size, 256",
         ),
         (
             fastcdc(64, 256, 256, 0),
-            MaxNotAboveAvg {
+            MaxTooSmall {
                 max_bytes: 256,
-                avg_bytes: 256,
+                bound: 256,
             },
             "max_bytes = 256",
         ),
@@ -86,8 +88,100 @@ fn each_impossible_parameter_is_named() {
             NormalizationTooHigh { normalization: 255 },
             "at most 3",
         ),
-    ];
-    for (parameters, error, words) in cases {
+    ]
+}
+
+/// The same for other algorithms and their own parameters.
+fn impossible_elsewhere() -> Vec<(Parameters, ParameterError, &'static str)> {
+    use ParameterError::*;
+    let with_normal = |value| {
+        let mut parameters = fastcdc(6144, 8192, 65_536, 2);
+        parameters.own.set(OwnParameter::NormalBytes, value);
+        parameters
+    };
+    let mut gear_with_level = sized(Algorithm::Gear, 64, 256, 1024);
+    gear_with_level.normalization = 1;
+    vec![
+        (
+            with_normal(6144),
+            MinNotBelowNormal {
+                min_bytes: 6144,
+                normal_bytes: 6144,
+            },
+            "below the normal size, 6144",
+        ),
+        (
+            with_normal(65_536),
+            MaxTooSmall {
+                max_bytes: 65_536,
+                bound: 65_536,
+            },
+            "above 65536",
+        ),
+        (
+            with_normal(1 << 32),
+            OwnImpossible {
+                parameter: OwnParameter::NormalBytes,
+                value: 1 << 32,
+                wanted: "between min_bytes and max_bytes",
+            },
+            "normal_bytes = 4294967296",
+        ),
+        (
+            gear_with_level,
+            NoNormalization {
+                normalization: 1,
+                algorithm: Algorithm::Gear,
+            },
+            "gear has no levels",
+        ),
+        (
+            sized(Algorithm::Gear, 1024, 256, 1024),
+            MaxTooSmall {
+                max_bytes: 1024,
+                bound: 1024,
+            },
+            "above 1024",
+        ),
+        (
+            sized(Algorithm::GearHash, 63, 256, 1024),
+            MinTooSmall {
+                min_bytes: 63,
+                lowest: 64,
+                reason: "the reach of the rolling hash",
+            },
+            "at least 64, the reach",
+        ),
+        (
+            sized(Algorithm::FastCdcCrateV2020, 65, 256, 1024),
+            SizesNotEven {
+                algorithm: Algorithm::FastCdcCrateV2020,
+            },
+            "must be even",
+        ),
+        (
+            sized(Algorithm::Fixed, 300, 256, 1024),
+            MinTooLarge {
+                min_bytes: 300,
+                highest: 256,
+                reason: "the size of every chunk",
+            },
+            "at most 256",
+        ),
+        (
+            sized(Algorithm::Fixed, 1, 256, 255),
+            MaxTooSmall {
+                max_bytes: 255,
+                bound: 255,
+            },
+            "max_bytes = 255",
+        ),
+    ]
+}
+
+#[test]
+fn each_impossible_parameter_is_named() {
+    for (parameters, error, words) in impossible().into_iter().chain(impossible_elsewhere()) {
         assert_eq!(parameters.validate(), Err(error));
         let refused = Chunker::new(&parameters, KeyMaterial::Unkeyed).map(|_| ());
         assert_eq!(refused, Err(error));
