@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         avg_bytes: 8 << 10,
         max_bytes: 64 << 10,
         normalization: 2,
+        ..Parameters::default()
     };
     let chunker = Chunker::new(&parameters, KeyMaterial::Unkeyed)?;
     let store = Arc::new(MemoryStore::new());

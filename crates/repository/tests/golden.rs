@@ -40,6 +40,8 @@ fn every_version_is_tested() {
     let mut versions: Vec<_> = fs::read_dir(golden(""))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        // Cut points have a test of their own, in the crate chunking.
+        .filter(|name| name != "chunkers")
         .collect();
     versions.sort();
     assert_eq!(

@@ -1,6 +1,6 @@
 //! `onefold init`: creates a repository.
 
-use chunking::{ALGORITHMS, Algorithm, Parameters};
+use chunking::{ALGORITHMS, Algorithm, OWN_PARAMETERS, OwnParameter, Parameters};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use repository::CreateOptions;
@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::names;
 use crate::password;
 use crate::session::{Found, Session};
+use crate::units;
 
 /// Create a repository
 ///
@@ -33,13 +34,19 @@ pub struct InitArguments {
     #[arg(long, value_name = "NAME", value_parser = algorithm_parser())]
     algorithm: Option<Algorithm>,
 
-    /// Least, average and greatest size of a chunk [default: 2KiB,8KiB,64KiB]
+    /// Least, average and greatest size of a chunk [default: 2KiB,8KiB,64KiB, or what the
+    /// algorithm usually has]
     #[arg(long, value_name = "MIN,AVG,MAX", value_parser = parse_chunk_sizes)]
     chunk_sizes: Option<ChunkSizes>,
 
     /// Level of normalized chunking: the higher, the nearer to the average the sizes are
     #[arg(long, value_name = "LEVEL")]
     normalization: Option<u8>,
+
+    /// A parameter that only some algorithms have, such as normal_bytes=10K or window_bytes=64;
+    /// may be given several times
+    #[arg(long = "chunker-parameter", value_name = "NAME=VALUE", value_parser = parse_own)]
+    chunker_parameters: Vec<(OwnParameter, u64)>,
 
     /// Size of a container, the objects that most bytes are stored in [default: 4MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -122,15 +129,16 @@ impl InitArguments {
 
     /// The chunker, if anything about it was asked for.
     fn chunker(&self) -> Option<Parameters> {
-        let is_asked_for =
-            self.algorithm.is_some() || self.chunk_sizes.is_some() || self.normalization.is_some();
+        let is_asked_for = self.algorithm.is_some()
+            || self.chunk_sizes.is_some()
+            || self.normalization.is_some()
+            || !self.chunker_parameters.is_empty();
         if !is_asked_for {
             return None;
         }
-        let mut parameters = Parameters::default();
-        if let Some(algorithm) = self.algorithm {
-            parameters.algorithm = algorithm;
-        }
+        let mut parameters = self
+            .algorithm
+            .map_or_else(Parameters::default, Parameters::new);
         if let Some(ChunkSizes([min, avg, max])) = self.chunk_sizes {
             (
                 parameters.min_bytes,
@@ -140,6 +148,9 @@ impl InitArguments {
         }
         if let Some(level) = self.normalization {
             parameters.normalization = level;
+        }
+        for &(parameter, value) in &self.chunker_parameters {
+            parameters.own.set(parameter, value);
         }
         Some(parameters)
     }
@@ -154,6 +165,22 @@ fn algorithm_parser() -> impl TypedValueParser<Value = Algorithm> {
         .try_map(|name| Algorithm::from_name(&name).ok_or("no such algorithm"))
 }
 
+/// `NAME=VALUE`, the value a size with or without unit, or hexadecimal behind `0x`.
+fn parse_own(text: &str) -> Result<(OwnParameter, u64), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("NAME=VALUE is wanted, such as normal_bytes=10K")?;
+    let parameter = OwnParameter::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = OWN_PARAMETERS.iter().map(|info| info.name).collect();
+        format!("there is no {name}, only {}", names.join(", "))
+    })?;
+    let value = match value.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).map_err(|error| error.to_string())?,
+        None => units::parse_bytes(value)?,
+    };
+    Ok((parameter, value))
+}
+
 fn parse_chunk_sizes(text: &str) -> Result<ChunkSizes, String> {
     let sizes: Vec<u32> = text.split(',').map(parse_size).collect::<Result<_, _>>()?;
     let sizes: [u32; 3] = sizes
@@ -165,6 +192,21 @@ fn parse_chunk_sizes(text: &str) -> Result<ChunkSizes, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn own_parameters_are_read() {
+        assert_eq!(
+            parse_own("normal_bytes=10K"),
+            Ok((OwnParameter::NormalBytes, 10 << 10))
+        );
+        assert_eq!(
+            parse_own("polynomial=0x3DA3358B4DC173"),
+            Ok((OwnParameter::Polynomial, 0x003d_a335_8b4d_c173))
+        );
+        for bad in ["normal_bytes", "speed=1", "polynomial=0xz", "jump_bytes=x"] {
+            assert!(parse_own(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn three_sizes_are_read() {

@@ -32,6 +32,7 @@ pub fn engine_on(store: Arc<dyn ObjectStore>, settings: EngineSettings, padded: 
         avg_bytes: 2048,
         max_bytes: 16384,
         normalization: 2,
+        ..Parameters::default()
     };
     Engine::new(
         store,

@@ -14,7 +14,7 @@ mod stored;
 pub use error::ConfigError;
 pub use stored::UnverifiedConfig;
 
-use chunking::Parameters;
+use chunking::{OwnParameter, ParameterError, Parameters};
 use engine::format::UnknownFields;
 use engine::object::{ObjectId, ObjectKey, ObjectStore, PutOutcome};
 
@@ -27,6 +27,8 @@ const MIB: u32 = 1 << 20;
 const CONTAINER_BYTES: std::ops::RangeInclusive<u32> = 64 * KIB..=64 * MIB;
 /// Group sizes that are allowed, in bytes.
 const GROUP_BYTES: std::ops::RangeInclusive<u32> = 4 * KIB..=16 * MIB;
+/// The lowest minimum of a chunk's bytes: one byte a chunk would be a hostile repository.
+const CHUNK_BYTES_MIN_LOWEST: u32 = 64;
 /// The greatest chunk is at most this part of a container.
 const CHUNKS_PER_CONTAINER_MIN: u32 = 4;
 
@@ -152,6 +154,7 @@ impl Config {
 
     fn validate_chunker(&self) -> Result<(), ConfigError> {
         self.chunker.validate()?;
+        self.validate_chunks()?;
         let max_bytes = self.chunker.max_bytes;
         let allowed_bytes = self.container_bytes / CHUNKS_PER_CONTAINER_MIN;
         if max_bytes > allowed_bytes {
@@ -163,6 +166,28 @@ impl Config {
             ));
         }
         self.validate_keying(self.chunker.algorithm.info().keyed)
+    }
+
+    /// Bounds that a repository sets and the chunker does not.
+    fn validate_chunks(&self) -> Result<(), ConfigError> {
+        let Parameters {
+            algorithm,
+            min_bytes,
+            own,
+            ..
+        } = self.chunker;
+        if min_bytes < CHUNK_BYTES_MIN_LOWEST {
+            return Err(ConfigError::parameter(
+                "chunk sizes",
+                format!(
+                    "chunks of {min_bytes} bytes, at least {CHUNK_BYTES_MIN_LOWEST} as the minimum make sense"
+                ),
+            ));
+        }
+        if algorithm.info().keyed && own.get(OwnParameter::Polynomial).is_some() {
+            return Err(ParameterError::PolynomialBesideKey.into());
+        }
+        Ok(())
     }
 
     /// May a chunker that is `keyed` or not cut what this repository holds?

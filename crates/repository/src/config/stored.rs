@@ -1,6 +1,6 @@
 //! The stored form of the configuration, and reading it before it can be trusted.
 
-use chunking::{Algorithm, Parameters};
+use chunking::{Algorithm, OwnParameter, OwnParameters, Parameters};
 use engine::format::{
     DecodeError, Decoder, FieldList, FieldWriter, UnknownFields, put_signed, put_varint,
 };
@@ -26,6 +26,7 @@ mod tag {
     pub const CONTAINER_BYTES: u64 = 7;
     pub const GROUP_BYTES: u64 = 9;
     pub const CREATED: u64 = 10;
+    pub const CHUNKER_OWN: u64 = 11;
     pub const PROGRAM: u64 = 12;
 }
 
@@ -71,6 +72,14 @@ fn write_body(config: &Config, out: &mut Vec<u8>) {
     fields.field(tag::CREATED, |value| {
         put_signed(value, config.created_seconds)
     });
+    if config.chunker.own != OwnParameters::default() {
+        fields.field(tag::CHUNKER_OWN, |value| {
+            for (parameter, number) in config.chunker.own.given() {
+                put_varint(value, u64::from(parameter.info().id));
+                put_varint(value, number);
+            }
+        });
+    }
     fields.field(tag::PROGRAM, |value| {
         value.extend_from_slice(config.program.as_bytes())
     });
@@ -232,6 +241,7 @@ struct Body {
     encryption: Option<Encryption>,
     algorithm: Option<Algorithm>,
     chunk_sizes: Option<ChunkSizes>,
+    chunker_own: OwnParameters,
     container_bytes: Option<u32>,
     group_bytes: Option<u32>,
     created_seconds: i64,
@@ -261,6 +271,7 @@ fn read_body(header: &Header, bytes: &[u8]) -> Result<Config, ConfigError> {
             avg_bytes: sizes.avg_bytes,
             max_bytes: sizes.max_bytes,
             normalization: sizes.normalization,
+            own: body.chunker_own,
         },
         container_bytes: body
             .container_bytes
@@ -306,6 +317,7 @@ fn read_fields(bytes: &[u8]) -> Result<Body, DecodeError> {
                 body.container_bytes = Some(read_u32(&mut value, "the container size")?);
             }
             tag::GROUP_BYTES => body.group_bytes = Some(read_u32(&mut value, "the group size")?),
+            tag::CHUNKER_OWN => body.chunker_own = read_own(&mut value)?,
             tag::CREATED => body.created_seconds = value.signed()?,
             tag::PROGRAM => {
                 let text = std::str::from_utf8(value.take(field.value.len())?);
@@ -321,6 +333,23 @@ fn read_fields(bytes: &[u8]) -> Result<Body, DecodeError> {
         value.finish()?;
     }
     Ok(body)
+}
+
+/// Pairs of number and value, the numbers rising.
+fn read_own(value: &mut Decoder<'_>) -> Result<OwnParameters, DecodeError> {
+    let mut own = OwnParameters::default();
+    let mut last = 0;
+    while !value.rest().is_empty() {
+        let number = value.varint_at_most(u64::from(u16::MAX), "a chunker parameter's number")?;
+        if number <= last {
+            return Err(DecodeError::new("chunker parameters are not in order"));
+        }
+        last = number;
+        let parameter = OwnParameter::from_id(number as u16)
+            .ok_or_else(|| DecodeError::new(format!("chunker parameter {number} is not known")))?;
+        own.set(parameter, value.varint()?);
+    }
+    Ok(own)
 }
 
 fn algorithm(number: u64) -> Option<Algorithm> {

@@ -1,5 +1,6 @@
 //! Tests of the configuration: a golden sample, damage at every byte, tampering, bounds.
 
+use chunking::{Algorithm, OwnParameter};
 use engine::format::{FieldList, FieldWriter, put_varint};
 use engine::object::MemoryStore;
 use proptest::prelude::*;
@@ -297,6 +298,47 @@ fn an_unkeyed_chunker_must_be_allowed_when_encrypted() {
     config.features.incompatible = 0;
     config.encryption = Encryption::None;
     assert!(config.validate_keying(false).is_ok());
+}
+
+#[test]
+fn every_algorithm_is_stored_with_its_own_parameters() {
+    for info in chunking::ALGORITHMS {
+        let mut config = config();
+        config.features.incompatible = Features::UNKEYED_CHUNKER;
+        config.container_bytes = 64 * MIB;
+        config.chunker = Parameters::new(info.algorithm);
+        for (own, value) in [
+            (OwnParameter::NormalBytes, 10 * 1024),
+            (OwnParameter::WindowBytes, 64),
+            (OwnParameter::JumpBytes, 300),
+        ] {
+            if own.is_of(info.algorithm) {
+                config.chunker.own.set(own, value);
+            }
+        }
+        let bytes = config.encode(&secrets()).unwrap();
+        let read = UnverifiedConfig::parse(&bytes).unwrap();
+        assert_eq!(read.authenticate(&secrets()).unwrap(), config);
+    }
+}
+
+#[test]
+fn chunkers_that_a_repository_can_not_have() {
+    let mut small = config();
+    small.chunker.min_bytes = 63;
+    let mut polynomial = config();
+    polynomial.chunker = Parameters::new(Algorithm::Rabin);
+    let number = 0xbfe6_b8a5_bf37_8d83;
+    polynomial.chunker.own.set(OwnParameter::Polynomial, number);
+    for (config, words) in [(small, "at least 64"), (polynomial, "beside a key")] {
+        let error = config.encode(&secrets()).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    // Numbers that do not rise, that are 0, that nobody knows; half a pair.
+    for value in [&[2, 1, 1, 1][..], &[1, 1, 1, 1], &[0, 1], &[99, 1], &[1]] {
+        let error = UnverifiedConfig::parse(&with_changed_field(11, Some(value))).unwrap_err();
+        assert!(matches!(error, ConfigError::Unsupported { .. }), "{error}");
+    }
 }
 
 #[test]
