@@ -3,7 +3,6 @@
 //! builds it.
 
 mod compare;
-mod dataset;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -14,9 +13,8 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask CHORE
 
-  tidy                     check the house rules; fails when one is broken
-  dataset source-tree DIR  lay 16 releases of a source tree as DIR/v01 … v16
-  compare [OPTIONS] DIR    back up the versions in DIR with several tools and compare them
+  tidy                   check the house rules; fails when one is broken
+  compare [OPTIONS] DIR  back up the versions in DIR with several tools and compare them
 ";
 
 fn main() -> ExitCode {
@@ -34,7 +32,6 @@ fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tidy"] => tidy::run(&workspace_root()),
-        ["dataset", "source-tree", directory] => dataset::source_tree(Path::new(directory)),
         ["compare", options @ ..] => compare::run(options),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}\n{}", compare::USAGE);

@@ -1,6 +1,6 @@
 //! `compare`: the same backups by several tools, one after the other on one machine.
 //!
-//! Enters: a directory of versions `v01` … `vNN` of one tree (`cargo xtask dataset` makes one).
+//! Enters: a directory of versions `v01` … `vNN` of one tree (`onefold-lab dataset lnx` makes one).
 //! Leaves: `PREFIX.md` and `PREFIX.json`, medians over the runs and every run.
 //!
 //! One absolute path is made to hold version 1, 2, … N in turn (a fresh copy with its times
@@ -82,7 +82,9 @@ impl Options {
             }
         }
         if !options.dataset.is_dir() {
-            bail!("no directory of versions was given\n{USAGE}");
+            bail!(
+                "no directory of versions was given (`onefold-lab dataset lnx DIR` makes one)\n{USAGE}"
+            );
         }
         options.dataset = options.dataset.canonicalize()?;
         Ok(options)

@@ -1,0 +1,30 @@
+//! The command line: the list of verbs.
+//!
+//! Each verb's own arguments stand in its file under `commands/`.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands;
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "onefold-lab",
+    version,
+    about = "Measures every method of deduplication on any data",
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build a data set
+    Dataset(commands::dataset::DatasetArguments),
+}

@@ -1,0 +1,3 @@
+//! The verbs, one file each: arguments, and what is printed.
+
+pub mod dataset;
