@@ -109,13 +109,24 @@ pub fn hash(table: &GearTable, hash: u64, bytes: &[u8]) -> u64 {
 pub mod two_bytes {
     use super::{GearTable, Scan, scalar};
 
+    /// The second table, for bytes whose hash is one shift ahead.
+    #[must_use]
+    pub fn shifted(table: &GearTable) -> GearTable {
+        table.map(|number| number << 1)
+    }
+
     /// The first position at which `hash & mask == 0`: equal to [`scalar::find_cut`].
     ///
-    /// The paper looks the even byte up in a second table, whose numbers are shifted left by one,
-    /// and judges it under the mask shifted as much; a shift of the number looked up is the same
-    /// and spares the table.
+    /// `table_shifted` is what [`shifted`] makes of `table`: the even byte is looked up there, and
+    /// judged under the mask shifted as much.
     #[must_use]
-    pub fn find_cut(table: &GearTable, mut hash: u64, mask: u64, bytes: &[u8]) -> Scan {
+    pub fn find_cut(
+        table: &GearTable,
+        table_shifted: &GearTable,
+        mut hash: u64,
+        mask: u64,
+        bytes: &[u8],
+    ) -> Scan {
         let mask_shifted = mask << 1;
         // A mask with the top bit loses it in the shift.
         if mask_shifted >> 1 != mask {
@@ -123,7 +134,7 @@ pub mod two_bytes {
         }
         let (pairs, rest) = bytes.as_chunks::<2>();
         for (index, &[even, odd]) in pairs.iter().enumerate() {
-            let shifted = (hash << 2).wrapping_add(table[usize::from(even)] << 1);
+            let shifted = (hash << 2).wrapping_add(table_shifted[usize::from(even)]);
             if shifted & mask_shifted == 0 {
                 return Scan {
                     position: Some(2 * index),
@@ -366,7 +377,7 @@ mod tests {
             let table = table_from(seed);
             let mask = ((1u64 << bits) - 1).rotate_left(shift);
             prop_assert_eq!(
-                two_bytes::find_cut(&table, hash, mask, &bytes),
+                two_bytes::find_cut(&table, &two_bytes::shifted(&table), hash, mask, &bytes),
                 scalar::find_cut(&table, hash, mask, &bytes)
             );
         }

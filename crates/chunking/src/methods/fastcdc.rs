@@ -41,6 +41,8 @@ pub(crate) struct FastCdc {
     min: usize,
     normal: usize,
     rolling: Rolling,
+    /// The second table, where bytes are taken by twos.
+    table_shifted: Option<Box<GearTable>>,
 }
 
 impl FastCdc {
@@ -52,12 +54,15 @@ impl FastCdc {
             min: parameters.min_bytes as usize,
             normal: rules::normal_bytes(parameters) as usize,
             rolling: Rolling::Fastest,
+            table_shifted: None,
         }
     }
 
     /// Takes so many bytes at a time from now on.
     pub(crate) fn set_rolling(&mut self, rolling: Rolling) {
         self.rolling = rolling;
+        let is_by_twos = rolling == Rolling::TwoBytes;
+        self.table_shifted = is_by_twos.then(|| Box::new(gear::two_bytes::shifted(&self.table)));
     }
 
     /// The length of the first chunk.
@@ -74,10 +79,12 @@ impl FastCdc {
     }
 
     fn scan(&self, hash: u64, mask: u64, bytes: &[u8]) -> Scan {
-        match self.rolling {
-            Rolling::Fastest => gear::find_cut(&self.table, hash, mask, bytes),
-            Rolling::OneByte => gear::scalar::find_cut(&self.table, hash, mask, bytes),
-            Rolling::TwoBytes => gear::two_bytes::find_cut(&self.table, hash, mask, bytes),
+        match (self.rolling, &self.table_shifted) {
+            (Rolling::TwoBytes, Some(shifted)) => {
+                gear::two_bytes::find_cut(&self.table, shifted, hash, mask, bytes)
+            }
+            (Rolling::OneByte, _) => gear::scalar::find_cut(&self.table, hash, mask, bytes),
+            _ => gear::find_cut(&self.table, hash, mask, bytes),
         }
     }
 }
