@@ -27,4 +27,6 @@ pub struct Arguments {
 pub enum Command {
     /// Build a data set
     Dataset(commands::dataset::DatasetArguments),
+    /// Measure algorithms that cut data into chunks
+    Chunk(Box<commands::chunk::ChunkArguments>),
 }

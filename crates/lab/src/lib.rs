@@ -6,8 +6,15 @@
 //! here: the lab calls the crates that ship.
 
 mod arguments;
+mod chunk;
 mod commands;
 pub mod dataset;
+mod failure;
+mod interrupt;
+mod names;
+mod progress;
+mod report;
+mod units;
 
 use clap::Parser;
 
@@ -17,14 +24,8 @@ use arguments::{Arguments, Command};
 #[must_use]
 pub fn main() -> std::process::ExitCode {
     let arguments = Arguments::parse();
-    let outcome = match &arguments.command {
-        Command::Dataset(arguments) => commands::dataset::run(arguments),
-    };
-    match outcome {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("onefold-lab: {error:#}");
-            std::process::ExitCode::FAILURE
-        }
+    match &arguments.command {
+        Command::Dataset(arguments) => failure::tell(commands::dataset::run(arguments), false),
+        Command::Chunk(arguments) => failure::tell(commands::chunk::run(arguments), arguments.json),
     }
 }

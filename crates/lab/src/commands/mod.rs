@@ -1,3 +1,4 @@
 //! The verbs, one file each: arguments, and what is printed.
 
+pub mod chunk;
 pub mod dataset;

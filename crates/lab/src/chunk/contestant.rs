@@ -1,0 +1,153 @@
+//! Who is measured: an algorithm of ours with its parameters, or a chunker of another crate.
+//!
+//! Enters: a [`Contestant`], which is data. Leaves: a [`Cutter`] that cuts bytes in memory.
+//!
+//! Invariant: a cutter cuts a stream as a whole, whatever pieces of it lie in memory at a time: a
+//! chunk is cut only where `max_bytes` bytes follow or the stream ends there.
+
+use chunking::{Chunker, KeyMaterial, ParameterError, Parameters, Rolling};
+
+use super::rivals::{Rival, RivalCutter};
+
+/// Something that cuts, and what it is called in the report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contestant {
+    /// Its name, distinct within a measurement.
+    pub label: String,
+    /// How it cuts.
+    pub method: Method,
+}
+
+/// How a contestant cuts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Method {
+    /// One of ours.
+    Own {
+        /// Algorithm and sizes.
+        parameters: Parameters,
+        /// Which loop, where there is a choice.
+        rolling: Rolling,
+    },
+    /// One of another crate.
+    Rival(Rival),
+}
+
+impl Contestant {
+    /// A contestant of ours that takes so many bytes at a time.
+    pub fn rolling(label: impl Into<String>, parameters: Parameters, rolling: Rolling) -> Self {
+        Self {
+            label: label.into(),
+            method: Method::Own {
+                parameters,
+                rolling,
+            },
+        }
+    }
+
+    /// What it is called among algorithms or crates.
+    pub fn algorithm_name(&self) -> &'static str {
+        match &self.method {
+            Method::Own { parameters, .. } => parameters.algorithm.name(),
+            Method::Rival(rival) => rival.kind.info().crate_name,
+        }
+    }
+
+    /// The smallest chunk but the last of a stream, the size asked for, the greatest.
+    pub fn sizes(&self) -> [u32; 3] {
+        match &self.method {
+            Method::Own { parameters, .. } => [
+                parameters.min_bytes,
+                parameters.avg_bytes,
+                parameters.max_bytes,
+            ],
+            Method::Rival(rival) => rival.effective_sizes(),
+        }
+    }
+
+    /// What cuts.
+    ///
+    /// # Errors
+    /// When its parameters are impossible.
+    pub fn cutter(&self) -> Result<Cutter, ParameterError> {
+        let method = match &self.method {
+            Method::Own {
+                parameters,
+                rolling,
+            } => {
+                let chunker = Chunker::new(parameters, KeyMaterial::Unkeyed)?;
+                CutterMethod::Own(Box::new(chunker.with_rolling(*rolling)))
+            }
+            Method::Rival(rival) => CutterMethod::Rival(RivalCutter::new(rival)),
+        };
+        Ok(Cutter {
+            method,
+            max: self.sizes()[2] as usize,
+        })
+    }
+}
+
+/// What a loop is called on the command line and in reports.
+pub fn rolling_name(rolling: Rolling) -> &'static str {
+    match rolling {
+        Rolling::OneByte => "one",
+        Rolling::TwoBytes => "two",
+        _ => "fastest",
+    }
+}
+
+/// A contestant made ready to run.
+pub struct Cutter {
+    method: CutterMethod,
+    /// No chunk is longer.
+    max: usize,
+}
+
+enum CutterMethod {
+    Own(Box<Chunker>),
+    Rival(RivalCutter),
+}
+
+impl Cutter {
+    /// Cuts a piece of a stream and hands the length of each chunk to `visit`. Returns how many
+    /// bytes were cut: all of them where the stream ends with them (`is_end`), otherwise up to
+    /// where fewer than `max` follow.
+    pub fn cut(&mut self, data: &[u8], is_end: bool, mut visit: impl FnMut(usize)) -> usize {
+        let max = self.max;
+        match &mut self.method {
+            CutterMethod::Own(chunker) if is_end => {
+                for chunk in chunker.chunks(data) {
+                    visit(chunk.len());
+                }
+                data.len()
+            }
+            CutterMethod::Own(chunker) => walk(data, is_end, max, |rest| chunker.cut(rest), visit),
+            CutterMethod::Rival(rival) => rival.cut(data, is_end, max, visit),
+        }
+    }
+}
+
+/// Calls `cut` for one chunk after another; see [`Cutter::cut`].
+#[inline]
+pub fn walk(
+    data: &[u8],
+    is_end: bool,
+    max: usize,
+    mut cut: impl FnMut(&[u8]) -> usize,
+    mut visit: impl FnMut(usize),
+) -> usize {
+    let mut start = 0;
+    loop {
+        let rest = &data[start..];
+        if rest.is_empty() || (!is_end && rest.len() < max) {
+            return start;
+        }
+        let length = cut(rest);
+        assert!(
+            (1..=rest.len()).contains(&length),
+            "a chunk of {length} bytes of {}",
+            rest.len()
+        );
+        visit(length);
+        start += length;
+    }
+}

@@ -1,0 +1,467 @@
+//! What `--algorithm` and its companions ask for, turned into contestants.
+//!
+//! `--algorithm` takes a list: names of algorithms, or `all`. Options such as `--avg` hold for
+//! every one of the list; an entry may have settings of its own behind a colon, which win:
+//! `fastcdc:min=6K,normal=10K,level=2,gear` are two entries, for what has a `=` belongs to the
+//! entry before it. An option that an algorithm does not have is an error where the algorithm was
+//! named, and left out with a note where it came by `all`.
+
+use chunking::{ALGORITHMS, Algorithm, OWN_PARAMETERS, OwnParameter, Parameters, Rolling};
+
+use super::contestant::{Contestant, Method};
+use super::rivals::{RIVALS, Rival};
+use crate::failure::Failure;
+use crate::units;
+
+/// Stands for every algorithm.
+pub const ALL: &str = "all";
+
+/// One thing that a chunker can be told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Setting {
+    /// `min_bytes`
+    Min(u32),
+    /// `avg_bytes`
+    Avg(u32),
+    /// `max_bytes`
+    Max(u32),
+    /// `normalization`
+    Level(u8),
+    /// The loop of a Gear hash.
+    Rolling(Rolling),
+    /// What only some algorithms can be told.
+    Own(OwnParameter, u64),
+}
+
+/// What the settings are called, as options and in entries of the list.
+const OWN_NAMES: [(&str, OwnParameter); 6] = [
+    ("normal", OwnParameter::NormalBytes),
+    ("window", OwnParameter::WindowBytes),
+    ("polynomial", OwnParameter::Polynomial),
+    ("sequence", OwnParameter::SequenceBytes),
+    ("jump-trigger", OwnParameter::JumpTrigger),
+    ("jump", OwnParameter::JumpBytes),
+];
+
+impl Setting {
+    /// The setting of that name and value.
+    pub fn parse(name: &str, value: &str) -> Result<Self, String> {
+        Ok(match name {
+            "min" => Self::Min(units::parse_chunk_bytes(value)?),
+            "avg" => Self::Avg(units::parse_chunk_bytes(value)?),
+            "max" => Self::Max(units::parse_chunk_bytes(value)?),
+            "level" => Self::Level(
+                value
+                    .parse()
+                    .map_err(|_| format!("'{value}' is no level; levels are 0, 1, 2, 3"))?,
+            ),
+            "rolling" => Self::Rolling(parse_rolling(value)?),
+            _ => {
+                let own = OWN_NAMES.iter().find(|(own, _)| *own == name);
+                let Some(&(_, parameter)) = own else {
+                    return Err(format!("'{name}' is no setting; settings are {}", names()));
+                };
+                Self::Own(parameter, parse_own(parameter, value)?)
+            }
+        })
+    }
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Min(_) => "min",
+            Self::Avg(_) => "avg",
+            Self::Max(_) => "max",
+            Self::Level(_) => "level",
+            Self::Rolling(_) => "rolling",
+            Self::Own(parameter, _) => OWN_NAMES
+                .iter()
+                .find(|(_, own)| *own == parameter)
+                .map_or(parameter.info().name, |(name, _)| name),
+        }
+    }
+
+    /// Whether `algorithm` can be told it.
+    fn is_of(self, algorithm: Algorithm) -> bool {
+        match self {
+            Self::Min(_) | Self::Avg(_) | Self::Max(_) => true,
+            Self::Level(_) => Parameters::new(algorithm).has_levels(),
+            Self::Rolling(_) => algorithm == Algorithm::FastCdc,
+            Self::Own(parameter, _) => parameter.is_of(algorithm),
+        }
+    }
+
+    fn apply(self, parameters: &mut Parameters, rolling: &mut Rolling) {
+        match self {
+            Self::Min(bytes) => parameters.min_bytes = bytes,
+            Self::Avg(bytes) => parameters.avg_bytes = bytes,
+            Self::Max(bytes) => parameters.max_bytes = bytes,
+            Self::Level(level) => parameters.normalization = level,
+            Self::Rolling(manner) => *rolling = manner,
+            Self::Own(parameter, value) => parameters.own.set(parameter, value),
+        }
+    }
+}
+
+fn names() -> String {
+    let own = OWN_NAMES.iter().map(|(name, _)| *name);
+    let all = ["min", "avg", "max", "level", "rolling", "label"];
+    all.into_iter().chain(own).collect::<Vec<_>>().join(", ")
+}
+
+/// `fastest`, `one`, `two`.
+pub fn parse_rolling(text: &str) -> Result<Rolling, String> {
+    match text {
+        "fastest" => Ok(Rolling::Fastest),
+        "one" => Ok(Rolling::OneByte),
+        "two" => Ok(Rolling::TwoBytes),
+        _ => Err(format!(
+            "'{text}' is no way of rolling; they are fastest, one, two"
+        )),
+    }
+}
+
+/// A polynomial is a number, decimal or `0x…`; what counts bytes may have a unit.
+fn parse_own(parameter: OwnParameter, value: &str) -> Result<u64, String> {
+    if parameter != OwnParameter::Polynomial {
+        return units::parse_bytes(value);
+    }
+    let number = match value.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => value.parse(),
+    };
+    number
+        .map_err(|_| format!("'{value}' is no polynomial; they are numbers like 0x3da3358b4dc173"))
+}
+
+/// A list of contestants, and what had to be left out on the way.
+#[derive(Debug, Default, PartialEq)]
+pub struct Selection {
+    /// Who is measured.
+    pub contestants: Vec<Contestant>,
+    /// What is to be said about it.
+    pub notes: Vec<String>,
+}
+
+/// An entry of the list.
+struct Entry<'a> {
+    /// As it was written.
+    text: String,
+    algorithm: &'a str,
+    settings: Vec<Setting>,
+    label: Option<&'a str>,
+}
+
+/// The contestants of a list, with settings that hold for all of them.
+///
+/// # Errors
+/// When a name is unknown, a setting can't be, an algorithm that was named does not have a
+/// setting, or two entries are the same.
+pub fn select(list: &str, common: &[Setting]) -> Result<Selection, Failure> {
+    let mut selection = Selection::default();
+    for entry in entries(list)? {
+        if entry.algorithm == ALL {
+            add_all(&entry, common, &mut selection)?;
+        } else {
+            let contestant = named(&entry, common)?;
+            selection.contestants.push(contestant);
+        }
+    }
+    refuse_equal_labels(&selection.contestants)?;
+    Ok(selection)
+}
+
+/// Adds the chunkers of other crates, at the sizes and the level that are given.
+pub fn add_rivals(common: &[Setting], selection: &mut Selection) {
+    let (sizes, level) = rival_settings(common);
+    for info in &RIVALS {
+        match Rival::new(info.kind, sizes, level) {
+            Ok(rival) => selection.contestants.push(Contestant {
+                label: format!("crate {} {}", info.crate_name, info.version),
+                method: Method::Rival(rival),
+            }),
+            Err(reason) => selection.notes.push(format!(
+                "the crate {} is left out: {reason}",
+                info.crate_name
+            )),
+        }
+    }
+    let ignored: Vec<_> = common
+        .iter()
+        .filter(|setting| matches!(setting, Setting::Own(..) | Setting::Rolling(_)))
+        .map(|setting| format!("--{}", setting.name()))
+        .collect();
+    if !ignored.is_empty() {
+        let note = format!(
+            "other crates do not have {}: ignored there",
+            ignored.join(", ")
+        );
+        selection.notes.push(note);
+    }
+}
+
+/// Sizes and level of `fastcdc` as far as they are not given.
+fn rival_settings(common: &[Setting]) -> ([u32; 3], u8) {
+    let mut parameters = Parameters::new(Algorithm::FastCdc);
+    for setting in common {
+        setting.apply(&mut parameters, &mut Rolling::default());
+    }
+    let sizes = [
+        parameters.min_bytes,
+        parameters.avg_bytes,
+        parameters.max_bytes,
+    ];
+    (sizes, parameters.normalization)
+}
+
+/// Divides a list into entries.
+fn entries(list: &str) -> Result<Vec<Entry<'_>>, Failure> {
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    for part in list.split(',').map(str::trim) {
+        let (algorithm, setting) = match part.split_once(':') {
+            Some((algorithm, setting)) => (Some(algorithm.trim()), Some(setting)),
+            None if part.contains('=') => (None, Some(part)),
+            None => (Some(part), None),
+        };
+        if let Some(algorithm) = algorithm {
+            entries.push(Entry {
+                text: part.to_owned(),
+                algorithm,
+                settings: Vec::new(),
+                label: None,
+            });
+        }
+        let Some(entry) = entries.last_mut() else {
+            return Err(Failure::usage(format!(
+                "--algorithm begins with the setting '{part}': name an algorithm before it, as in fastcdc:{part}"
+            )));
+        };
+        if algorithm.is_none() {
+            entry.text = format!("{},{part}", entry.text);
+        }
+        if let Some(setting) = setting {
+            entry.set(setting)?;
+        }
+    }
+    Ok(entries)
+}
+
+impl<'a> Entry<'a> {
+    fn set(&mut self, setting: &'a str) -> Result<(), Failure> {
+        let of_entry = |message: String| {
+            Failure::usage(format!("--algorithm {}: {message}", self.text))
+                .with_hint("entries are like fastcdc or fastcdc:min=6K,normal=10K,level=2")
+        };
+        let (name, value) = setting
+            .split_once('=')
+            .ok_or_else(|| of_entry(format!("'{setting}' has no value")))?;
+        if name.trim() == "label" {
+            self.label = Some(value.trim());
+            return Ok(());
+        }
+        let setting = Setting::parse(name.trim(), value.trim()).map_err(of_entry)?;
+        self.settings.push(setting);
+        Ok(())
+    }
+}
+
+/// The contestant of an entry that names an algorithm.
+fn named(entry: &Entry<'_>, common: &[Setting]) -> Result<Contestant, Failure> {
+    let Some(algorithm) = Algorithm::from_name(entry.algorithm) else {
+        let names: Vec<_> = ALGORITHMS.iter().map(|info| info.name).collect();
+        return Err(
+            Failure::usage(format!("there is no algorithm '{}'", entry.algorithm))
+                .with_hint(format!("they are {}, or {ALL}", names.join(", "))),
+        );
+    };
+    let mut parameters = Parameters::new(algorithm);
+    let mut rolling = Rolling::default();
+    for setting in common.iter().chain(&entry.settings) {
+        if !setting.is_of(algorithm) {
+            return Err(
+                Failure::usage(format!("{algorithm} has no setting '{}'", setting.name()))
+                    .with_hint(hint_of(algorithm)),
+            );
+        }
+        setting.apply(&mut parameters, &mut rolling);
+    }
+    let label = entry.label.unwrap_or(&entry.text);
+    parameters
+        .validate()
+        .map_err(|error| Failure::usage(format!("{label}: {error}")))?;
+    Ok(Contestant::rolling(label, parameters, rolling))
+}
+
+/// What an algorithm can be told.
+fn hint_of(algorithm: Algorithm) -> String {
+    let mut names = vec!["min", "avg", "max"];
+    if Parameters::new(algorithm).has_levels() {
+        names.push("level");
+    }
+    if algorithm == Algorithm::FastCdc {
+        names.push("rolling");
+    }
+    for info in OWN_PARAMETERS {
+        if info.parameter.is_of(algorithm) {
+            names.push(Setting::Own(info.parameter, 0).name());
+        }
+    }
+    format!("it has {}", names.join(", "))
+}
+
+/// Every algorithm that can be with these settings.
+fn add_all(
+    entry: &Entry<'_>,
+    common: &[Setting],
+    selection: &mut Selection,
+) -> Result<(), Failure> {
+    if let Some(label) = entry.label {
+        return Err(Failure::usage(format!(
+            "--algorithm {}: all of them can't be called '{label}'",
+            entry.text
+        )));
+    }
+    for info in ALGORITHMS {
+        let mut parameters = Parameters::new(info.algorithm);
+        let mut rolling = Rolling::default();
+        for setting in common.iter().chain(&entry.settings) {
+            if setting.is_of(info.algorithm) {
+                setting.apply(&mut parameters, &mut rolling);
+            }
+        }
+        match parameters.validate() {
+            Ok(()) => {
+                let contestant = Contestant::rolling(info.name, parameters, rolling);
+                selection.contestants.push(contestant);
+            }
+            Err(error) => {
+                let note = format!("{} is left out: {error}", info.name);
+                selection.notes.push(note);
+            }
+        }
+    }
+    for setting in common.iter().chain(&entry.settings) {
+        let without: Vec<_> = ALGORITHMS
+            .iter()
+            .filter(|info| !setting.is_of(info.algorithm))
+            .map(|info| info.name)
+            .collect();
+        if !without.is_empty() {
+            selection.notes.push(format!(
+                "'{}' is ignored for algorithms that do not have it: {}",
+                setting.name(),
+                without.join(", ")
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_equal_labels(contestants: &[Contestant]) -> Result<(), Failure> {
+    for (index, contestant) in contestants.iter().enumerate() {
+        let is_twice = contestants[..index]
+            .iter()
+            .any(|other| other.label == contestant.label);
+        if is_twice {
+            return Err(Failure::usage(format!(
+                "'{}' stands twice in --algorithm",
+                contestant.label
+            ))
+            .with_hint("give one of them another name, as in gear:label=second"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(contestant: &Contestant) -> (Parameters, Rolling) {
+        match &contestant.method {
+            Method::Own {
+                parameters,
+                rolling,
+            } => (*parameters, *rolling),
+            Method::Rival(_) => panic!("a rival"),
+        }
+    }
+
+    #[test]
+    fn entries_have_settings_of_their_own() {
+        let list = "fastcdc:min=6K,normal=10K,level=3,rolling=two,gear, rabin:window=64,label=R";
+        let common = [Setting::Max(128 << 10)];
+        let selection = select(list, &common).unwrap();
+        let labels: Vec<_> = selection.contestants.iter().map(|c| &c.label).collect();
+        let first = "fastcdc:min=6K,normal=10K,level=3,rolling=two";
+        assert_eq!(labels, [first, "gear", "R"]);
+        let (parameters, rolling) = own(&selection.contestants[0]);
+        assert_eq!(rolling, Rolling::TwoBytes);
+        assert_eq!(parameters.min_bytes, 6144);
+        assert_eq!(parameters.normalization, 3);
+        assert_eq!(parameters.max_bytes, 128 << 10);
+        assert_eq!(parameters.own.get(OwnParameter::NormalBytes), Some(10_240));
+        let (parameters, _) = own(&selection.contestants[2]);
+        assert_eq!(parameters.own.get(OwnParameter::WindowBytes), Some(64));
+        assert_eq!(parameters.max_bytes, 128 << 10);
+    }
+
+    #[test]
+    fn wrong_lists_say_what_is_wrong() {
+        for (list, words) in [
+            ("fastdcd", "no algorithm 'fastdcd'"),
+            ("min=6K,gear", "begins with the setting"),
+            ("gear:min", "has no value"),
+            ("gear:size=4", "'size' is no setting"),
+            ("gear:level=1", "gear has no setting 'level'"),
+            ("gear:min=64K", "is impossible"),
+            ("gear,gear", "stands twice"),
+            ("fastcdc:rolling=three", "fastest, one, two"),
+            ("rabin:polynomial=x", "polynomial"),
+            ("all:label=x", "can't be called"),
+            ("", "no algorithm ''"),
+        ] {
+            let failure = select(list, &[]).unwrap_err();
+            assert!(failure.message.contains(words), "{list}: {failure}");
+            assert_eq!(failure.code, crate::failure::USAGE);
+        }
+        let hint = select("nothing", &[]).unwrap_err().hint.unwrap();
+        for info in ALGORITHMS {
+            assert!(hint.contains(info.name));
+        }
+        let failure = select("fastcdc,gear", &[Setting::Level(1)]).unwrap_err();
+        assert!(failure.message.contains("gear has no setting 'level'"));
+        assert_eq!(failure.hint.as_deref(), Some("it has min, avg, max"));
+    }
+
+    #[test]
+    fn all_ignores_what_an_algorithm_does_not_have_and_says_so() {
+        let selection = select(ALL, &[Setting::Level(1)]).unwrap();
+        assert_eq!(selection.contestants.len(), ALGORITHMS.len());
+        assert_eq!(own(&selection.contestants[0]).0.normalization, 1);
+        assert!(selection.notes[0].contains("'level' is ignored"));
+        assert!(selection.notes[0].contains("gear"));
+        assert_eq!(select(ALL, &[]).unwrap().notes, [""; 0]);
+        let impossible = select(ALL, &[Setting::Max(16 << 10)]).unwrap();
+        assert!(impossible.contestants.len() < ALGORITHMS.len());
+        assert!(
+            impossible
+                .notes
+                .iter()
+                .any(|note| note.contains("restic is left out"))
+        );
+    }
+
+    #[test]
+    fn rivals_have_the_sizes_that_are_given() {
+        let mut selection = Selection::default();
+        let common = [Setting::Avg(16 << 10), Setting::Level(1)];
+        add_rivals(&common, &mut selection);
+        assert_eq!(selection.contestants.len(), RIVALS.len());
+        assert_eq!(selection.contestants[0].sizes(), [2048, 16_384, 65_536]);
+        let mut selection = Selection::default();
+        add_rivals(&[Setting::Avg(10_000)], &mut selection);
+        assert_eq!(selection.contestants, []);
+        assert_eq!(selection.notes.len(), RIVALS.len());
+    }
+}

@@ -1,0 +1,237 @@
+//! `onefold-lab chunk FILES…`: every way of cutting, measured on any data.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use chunking::{OwnParameter, Rolling};
+use clap::Args;
+
+use crate::chunk::data::{DataSet, Notice};
+use crate::chunk::measuring::{Effort, measure};
+use crate::chunk::selection::{self, ALL, Setting};
+use crate::failure::{Failure, PARTIAL};
+use crate::interrupt;
+use crate::names;
+use crate::progress::Progress;
+use crate::report::chunk_report::ChunkReport;
+use crate::report::{chunk_page, chunk_table};
+use crate::units::{self, parse_bytes, parse_chunk_bytes};
+
+/// Stands for the standard output.
+const STDOUT: &str = "-";
+
+const AFTER_HELP: &str = "\
+Sizes are like 8K, 64KiB, 1.5M or 4096. An entry of LIST may have settings of its own:
+  --algorithm fastcdc:min=6K,normal=10K,level=2,gear,rabin:window=64,label=R64
+Files given are cut one by one; directories are walked down, symlinks in them left out.
+
+Exit codes:
+    0  done
+    1  failed
+    2  wrong usage
+    3  measured, but some files could not be read
+  130  interrupted";
+
+/// What to cut, and how.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct ChunkArguments {
+    /// Files to cut, and directories to find files in
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// Algorithms, with commas between them, or `all`
+    #[arg(short, long, value_name = "LIST", default_value = ALL)]
+    pub algorithm: Vec<String>,
+    /// No chunk but the last of a file is smaller
+    #[arg(long, value_name = "SIZE", value_parser = parse_chunk_bytes)]
+    pub min: Option<u32>,
+    /// Expected size of a chunk, in the sense of each algorithm
+    #[arg(long, value_name = "SIZE", value_parser = parse_chunk_bytes)]
+    pub avg: Option<u32>,
+    /// No chunk is greater
+    #[arg(long, value_name = "SIZE", value_parser = parse_chunk_bytes)]
+    pub max: Option<u32>,
+    /// Level of normalization: 0 to 3
+    #[arg(long, value_name = "N")]
+    pub level: Option<u8>,
+    /// Normal size, where the strict condition gives way to the loose one (fastcdc, rabin-nc)
+    #[arg(long, value_name = "SIZE", value_parser = parse_chunk_bytes)]
+    pub normal: Option<u32>,
+    /// Sliding window of the hash: 32, 48, 64 or 256 bytes (rabin, rabin-nc, adler, crc32)
+    #[arg(long, value_name = "BYTES")]
+    pub window: Option<u64>,
+    /// Irreducible polynomial, such as 0x3da3358b4dc173 (rabin, rabin-nc, restic)
+    #[arg(long, value_name = "NUMBER", value_parser = polynomial)]
+    pub polynomial: Option<u64>,
+    /// How many bytes must rise in a row (seqcdc)
+    #[arg(long, value_name = "N")]
+    pub sequence: Option<u64>,
+    /// How many falling pairs make it jump (seqcdc)
+    #[arg(long, value_name = "N")]
+    pub jump_trigger: Option<u64>,
+    /// How far it jumps (seqcdc)
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub jump: Option<u64>,
+    /// How many bytes a Gear hash takes at a time: fastest, one, two; the cuts are the same
+    #[arg(long, value_name = "HOW", value_parser = selection::parse_rolling)]
+    pub rolling: Option<Rolling>,
+    /// Measure chunkers of other crates as well
+    #[arg(long)]
+    pub rivals: bool,
+    /// Timed passes; the median counts
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub runs: u16,
+    /// Most data that is held in memory at a time
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_bytes)]
+    pub memory: u64,
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print CSV, or write it to FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDOUT)]
+    pub csv: Option<PathBuf>,
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Show no progress and no notes
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+fn polynomial(text: &str) -> Result<u64, String> {
+    match Setting::parse("polynomial", text)? {
+        Setting::Own(_, value) => Ok(value),
+        _ => Err(format!("'{text}' is no polynomial")),
+    }
+}
+
+/// Measures, and prints what was found out.
+pub fn run(arguments: &ChunkArguments) -> anyhow::Result<()> {
+    let started = Instant::now();
+    interrupt::catch()?;
+    let effort = arguments.effort()?;
+    let mut selection = selection::select(&arguments.algorithm.join(","), &arguments.settings())?;
+    if arguments.rivals {
+        selection::add_rivals(&arguments.settings(), &mut selection);
+    }
+    if selection.contestants.is_empty() {
+        let notes = selection.notes.join("; ");
+        return Err(Failure::usage(format!("no algorithm is left: {notes}")).into());
+    }
+    let data = DataSet::of_paths(&arguments.files)?;
+    let mut progress = Progress::new(arguments.quiet);
+    tell(&data.notices, &progress);
+    let measurement = measure(&selection.contestants, &data, &effort, &mut progress)?;
+    progress.finish();
+    tell(&measurement.reading.notices, &progress);
+    let mut report = ChunkReport::new(
+        &arguments.files,
+        &data,
+        &effort,
+        &measurement,
+        selection.notes,
+    );
+    report.seconds = started.elapsed().as_secs_f64();
+    write(arguments, &report)?;
+    match report.data.failed {
+        0 => Ok(()),
+        failed => Err(partial(failed, arguments.json)),
+    }
+}
+
+/// What is known before files are looked at, or the reason why it can't be.
+impl ChunkArguments {
+    fn effort(&self) -> Result<Effort, Failure> {
+        if self.runs == 0 {
+            return Err(Failure::usage(
+                "--runs 0 is impossible: time needs at least one pass",
+            ));
+        }
+        Ok(Effort {
+            runs: usize::from(self.runs),
+            memory_bytes: self.memory,
+            is_dedup_wanted: true,
+        })
+    }
+
+    /// The settings that hold for every algorithm.
+    fn settings(&self) -> Vec<Setting> {
+        let own = |parameter, value: Option<u64>| value.map(|value| Setting::Own(parameter, value));
+        let settings = [
+            self.min.map(Setting::Min),
+            self.avg.map(Setting::Avg),
+            self.max.map(Setting::Max),
+            self.level.map(Setting::Level),
+            self.rolling.map(Setting::Rolling),
+            own(OwnParameter::NormalBytes, self.normal.map(u64::from)),
+            own(OwnParameter::WindowBytes, self.window),
+            own(OwnParameter::Polynomial, self.polynomial),
+            own(OwnParameter::SequenceBytes, self.sequence),
+            own(OwnParameter::JumpTrigger, self.jump_trigger),
+            own(OwnParameter::JumpBytes, self.jump),
+        ];
+        settings.into_iter().flatten().collect()
+    }
+}
+
+/// Says what happened to files.
+pub fn tell(notices: &[Notice], progress: &Progress) {
+    for notice in notices {
+        let path = names::escaped(&notice.path);
+        if notice.is_error {
+            progress.warning(&format!("Error: {path}: {}", notice.message));
+        } else {
+            progress.note(&format!("Note: {path}: {}", notice.message));
+        }
+    }
+}
+
+/// The report in every form that is wanted. With JSON, a failure to read has a place in it.
+fn write(arguments: &ChunkArguments, report: &ChunkReport) -> anyhow::Result<()> {
+    if let Some(path) = &arguments.html {
+        write_file(path, &chunk_page::page(report))?;
+    }
+    let is_stdout_csv = arguments.csv.as_deref() == Some(Path::new(STDOUT));
+    if let Some(path) = &arguments.csv {
+        let text = chunk_table::csv(report)?;
+        if is_stdout_csv {
+            print(&text)?;
+        } else {
+            write_file(path, &text)?;
+        }
+    }
+    if arguments.json {
+        print(&format!("{}\n", serde_json::to_string(report)?))
+    } else if is_stdout_csv {
+        Ok(())
+    } else {
+        print(&chunk_table::text(report))
+    }
+}
+
+/// Writes a file that was asked for.
+pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", names::escaped(path)))
+}
+
+/// Prints to the standard output.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("cannot print")
+}
+
+/// Some files could not be read, though everything else was measured.
+pub fn partial(failed: u64, is_json: bool) -> anyhow::Error {
+    let files = units::counted(failed, "file or directory", "files and directories");
+    let message = if is_json {
+        String::new()
+    } else {
+        format!("{files} could not be read (named above): the figures are of the others")
+    };
+    Failure::new(PARTIAL, message).into()
+}

@@ -1,0 +1,7 @@
+//! The lab from outside: real command lines on small files.
+#![forbid(unsafe_code)]
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod chunk;
+mod documented;
+mod sandbox;
