@@ -29,4 +29,9 @@ pub enum Command {
     Dataset(commands::dataset::DatasetArguments),
     /// Measure algorithms that cut data into chunks
     Chunk(Box<commands::chunk::ChunkArguments>),
+    /// Cut data so many times and print nothing
+    #[command(hide = true)]
+    ChunkPasses(commands::chunk_passes::ChunkPassesArguments),
+    /// Run the experiments of a paper, beside its own figures
+    Paper(commands::paper::PaperArguments),
 }

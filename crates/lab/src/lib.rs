@@ -12,6 +12,7 @@ pub mod dataset;
 mod failure;
 mod interrupt;
 mod names;
+mod paper;
 mod progress;
 mod report;
 mod units;
@@ -27,5 +28,11 @@ pub fn main() -> std::process::ExitCode {
     match &arguments.command {
         Command::Dataset(arguments) => failure::tell(commands::dataset::run(arguments), false),
         Command::Chunk(arguments) => failure::tell(commands::chunk::run(arguments), arguments.json),
+        Command::ChunkPasses(arguments) => {
+            failure::tell(commands::chunk_passes::run(arguments), false)
+        }
+        Command::Paper(arguments) => {
+            failure::tell(commands::paper::run(arguments), arguments.is_json())
+        }
     }
 }

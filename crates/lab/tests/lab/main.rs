@@ -4,4 +4,5 @@
 
 mod chunk;
 mod documented;
+mod paper;
 mod sandbox;
