@@ -122,12 +122,18 @@ impl Chunker {
         })
     }
 
-    /// The same, with another loop where the algorithm has a choice (`fastcdc`): to measure and to
-    /// test them, for the cuts are the same.
+    /// The same, with another loop where the algorithm has it ([`Rolling::is_of`]): to measure and
+    /// to test them, for the cuts are the same.
     #[must_use]
     pub fn with_rolling(mut self, rolling: Rolling) -> Self {
-        if let Method::FastCdc(method) = &mut self.method {
-            method.set_rolling(rolling);
+        match &mut self.method {
+            Method::FastCdc(method) => method.set_rolling(rolling),
+            Method::Gear(method) => method.rolling = rolling,
+            Method::Rabin(method) => method.rolling = rolling,
+            Method::RabinNc(method) => method.rolling = rolling,
+            Method::Ae(method) => method.rolling = rolling,
+            Method::Ae2(method) => method.rolling = rolling,
+            _ => {}
         }
         self
     }

@@ -3,16 +3,19 @@
 //! The *unkeyed* table is for data that is not secret and for comparison: `G[b]` is output `b + 1`
 //! of splitmix64 (Steele et al., OOPSLA 2014) whose state starts as the eight ASCII bytes
 //! `onefold1`, read as a little-endian number. A *keyed* table is 2048 bytes that the caller
-//! derives from a secret (docs/format, derived values), so that cut points do not tell contents.
+//! derives from a secret (docs/format, derived values), so that cut points are not the same for
+//! everybody. Research finds such secrets from the sizes of known chunks (docs/format/chunkers.md).
 
 use kernels::gear::GearTable;
 use std::fmt;
+use std::sync::Arc;
+use zeroize::{Zeroize, Zeroizing};
 
 /// The table that chunkers without a secret use.
 pub static UNKEYED_GEAR_TABLE: GearTable = splitmix64_table(u64::from_le_bytes(*b"onefold1"));
 
 /// What decides the cut points beside contents and parameters.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum KeyMaterial {
     /// Nothing secret: anybody gets the same cuts from the same data.
@@ -23,10 +26,16 @@ pub enum KeyMaterial {
 
 impl KeyMaterial {
     /// The Gear table that it stands for.
-    pub(crate) fn gear_table(self) -> Box<GearTable> {
+    ///
+    /// It is shared by all clones of a chunker, and wiped with the last one.
+    pub(crate) fn gear_table(self) -> Arc<Zeroizing<GearTable>> {
         match self {
-            Self::Unkeyed => Box::new(UNKEYED_GEAR_TABLE),
-            Self::Table(table) => table,
+            Self::Unkeyed => Arc::new(Zeroizing::new(UNKEYED_GEAR_TABLE)),
+            Self::Table(mut table) => {
+                let shared = Arc::new(Zeroizing::new(*table));
+                table.zeroize();
+                shared
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ mod polynomial;
 mod rules;
 mod stream;
 
-pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmInfo};
+pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmInfo, UnknownAlgorithm};
 pub use chunker::{Chunker, Cuts};
 pub use gear_table::{KeyMaterial, UNKEYED_GEAR_TABLE, gear_table_from_bytes};
 pub use kernels::gear::GearTable;

@@ -2,6 +2,7 @@
 //! repositories.
 
 use crate::Algorithm;
+use std::fmt;
 
 /// A parameter that only some algorithms have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,7 +111,7 @@ impl OwnParameter {
 }
 
 /// Values of own parameters. Those not given have the algorithm's frozen default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct OwnParameters([Option<u64>; OWN_PARAMETERS.len()]);
 
 impl OwnParameters {
@@ -138,6 +139,26 @@ impl OwnParameters {
             .iter()
             .zip(self.0)
             .filter_map(|(info, value)| Some((info.parameter, value?)))
+    }
+}
+
+/// Shows what was given, but no polynomial: in restic's repositories it is a secret.
+impl fmt::Debug for OwnParameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for (parameter, value) in self.given() {
+            match parameter {
+                OwnParameter::Polynomial => map.entry(&parameter, &"hidden"),
+                _ => map.entry(&parameter, &value),
+            };
+        }
+        map.finish()
+    }
+}
+
+impl fmt::Display for OwnParameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.info().name)
     }
 }
 
@@ -174,5 +195,8 @@ mod tests {
         assert_eq!(own.get(OwnParameter::NormalBytes), None);
         assert_eq!(own.get(OwnParameter::JumpBytes), Some(9));
         assert_eq!(OwnParameters::default().given().count(), 0);
+        let shown = format!("{:?}", own.with(OwnParameter::Polynomial, 1_234_567));
+        assert!(shown.contains("JumpBytes: 9"), "{shown}");
+        assert!(!shown.contains("1234567"), "{shown}");
     }
 }

@@ -58,24 +58,39 @@ pub enum ParameterError {
         /// Why.
         reason: &'static str,
     },
-    /// `max_bytes` is not above `avg_bytes`, or the normal size.
-    #[error(
-        "max_bytes = {max_bytes} is impossible: it must be above {bound}, or chunks are cut by size and not by contents"
-    )]
+    /// `max_bytes` is below a bound.
+    #[error("max_bytes = {max_bytes} is impossible: it must be at least {lowest}, {reason}")]
     MaxTooSmall {
         /// The value that was given.
         max_bytes: u32,
-        /// The bound it meets.
-        bound: u32,
+        /// The lowest that can be.
+        lowest: u32,
+        /// Why.
+        reason: &'static str,
     },
-    /// `max_bytes` is above [`Parameters::MAX_BYTES_HIGHEST`].
+    /// `max_bytes` is too many times `min_bytes`.
     #[error(
-        "max_bytes = {max_bytes} is impossible: it must be at most {}, for a stream holds two such chunks in memory",
-        Parameters::MAX_BYTES_HIGHEST
+        "max_bytes = {max_bytes} is impossible with min_bytes = {min_bytes}: {algorithm} takes at most {times} times min_bytes, for data can be made of which it judges max_bytes to cut min_bytes off"
+    )]
+    MaxTooManyMins {
+        /// The algorithm.
+        algorithm: Algorithm,
+        /// The values that were given.
+        min_bytes: u32,
+        /// The values that were given.
+        max_bytes: u32,
+        /// How many times `min_bytes` would be possible.
+        times: u32,
+    },
+    /// `max_bytes` is above a bound, for most algorithms [`Parameters::MAX_BYTES_HIGHEST`].
+    #[error(
+        "max_bytes = {max_bytes} is impossible: it must be at most {highest}, for a stream holds two such chunks in memory"
     )]
     MaxTooLarge {
         /// The value that was given.
         max_bytes: u32,
+        /// The highest that can be.
+        highest: u32,
     },
     /// `normalization` is above [`Parameters::NORMALIZATION_HIGHEST`].
     #[error(
@@ -116,14 +131,22 @@ pub enum ParameterError {
     },
     /// A size is odd where the algorithm takes bytes by twos.
     #[error(
-        "an odd size is impossible: {algorithm} takes two bytes at a time, so min, avg and max must be even"
+        "min, avg, max = {min_bytes}, {avg_bytes}, {max_bytes} is impossible: {algorithm} takes two bytes at a time, so each must be even"
     )]
     SizesNotEven {
         /// The algorithm.
         algorithm: Algorithm,
+        /// The values that were given.
+        min_bytes: u32,
+        /// The values that were given.
+        avg_bytes: u32,
+        /// The values that were given.
+        max_bytes: u32,
     },
     /// A key was given to an algorithm that has none.
-    #[error("{algorithm} can't be keyed: nothing secret enters its cut points")]
+    #[error(
+        "{algorithm} takes no key: it cuts the same for everybody who gives it the same parameters"
+    )]
     NotKeyed {
         /// The algorithm.
         algorithm: Algorithm,

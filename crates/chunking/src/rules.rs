@@ -1,6 +1,6 @@
 //! Which parameters are possible, algorithm by algorithm.
 
-use crate::methods::{ae, gearhash, maxp, ram, restic, seqcdc};
+use crate::methods::{ae, ae2, gearhash, maxp, ram, restic, seqcdc, tttd};
 use crate::{Algorithm, OwnParameter, ParameterError, Parameters, polynomial};
 use kernels::rabin;
 
@@ -8,108 +8,133 @@ use kernels::rabin;
 pub(crate) struct Rules {
     /// The lowest `min_bytes`, and why.
     pub(crate) min_lowest: (u32, &'static str),
+    pub(crate) min_highest: u32,
+    pub(crate) max_lowest: u32,
+    pub(crate) max_highest: u32,
     pub(crate) avg_lowest: u32,
     pub(crate) avg_highest: u32,
     pub(crate) avg_power_of_two: bool,
+    /// Whether there are levels of normalization.
     pub(crate) levels: bool,
-    /// Whether sizes must be even.
-    pub(crate) is_even: bool,
-    pub(crate) order: Order,
+    pub(crate) sizes_even: bool,
+    pub(crate) shape: Shape,
 }
 
 /// How sizes stand to one another.
-pub(crate) enum Order {
-    /// min < normal size < max.
+#[derive(Clone, Copy)]
+pub(crate) enum Shape {
+    /// min < normal size < max, avg < max.
     Normalized,
-    /// min < max and avg < max: the hash is judged from min on, whatever avg is.
+    /// min < max, avg < max: the hash is judged from min on, whatever avg is.
     Skipping,
+    /// As `Skipping`, and max at most so many times min.
+    SkippingWithin(u32),
     /// min ≤ avg ≤ max: bounds only bracket the size.
     Bracketing,
-    /// min ≤ the size of a window that follows from avg, avg < max.
-    Windowed(fn(&Parameters) -> u32),
+    /// min ≤ a window that follows from avg, avg < max, and max at least what is given.
+    Windowed {
+        window: fn(&Parameters) -> u32,
+        max_lowest: fn(&Parameters) -> u32,
+    },
     /// min < avg < max: a window is made of what avg leaves behind min.
     WindowBehindMin,
 }
 
-const SOME: (u32, &str) = (1, "for an empty chunk would never end");
+/// The rules that most have.
+const COMMON: Rules = Rules {
+    min_lowest: (1, "for an empty chunk would never end"),
+    min_highest: u32::MAX,
+    max_lowest: 1,
+    max_highest: Parameters::MAX_BYTES_HIGHEST,
+    avg_lowest: Parameters::AVG_BYTES_LOWEST,
+    avg_highest: Parameters::AVG_BYTES_HIGHEST,
+    avg_power_of_two: true,
+    levels: false,
+    sizes_even: false,
+    shape: Shape::Skipping,
+};
+
+const CRATE_BOUNDS: &str = "as the crate has it";
 
 /// The rules of `algorithm`.
 pub(crate) fn of(algorithm: Algorithm) -> Rules {
-    let hashed = Rules {
-        min_lowest: SOME,
-        avg_lowest: Parameters::AVG_BYTES_LOWEST,
-        avg_highest: Parameters::AVG_BYTES_HIGHEST,
-        avg_power_of_two: true,
-        levels: false,
-        is_even: false,
-        order: Order::Skipping,
-    };
     match algorithm {
-        Algorithm::FastCdc => Rules {
+        // The windows of the last three bound min as well: `validate_window`.
+        Algorithm::Gear | Algorithm::Rabin | Algorithm::Adler | Algorithm::Crc32 => COMMON,
+        Algorithm::FastCdc | Algorithm::RabinNc => Rules {
             levels: true,
-            order: Order::Normalized,
-            ..hashed
+            shape: Shape::Normalized,
+            ..COMMON
         },
-        Algorithm::Fixed => Rules {
-            avg_lowest: 1,
-            avg_highest: Parameters::MAX_BYTES_HIGHEST,
-            avg_power_of_two: false,
-            order: Order::Bracketing,
-            ..hashed
-        },
-        Algorithm::RabinNc => Rules {
-            levels: true,
-            order: Order::Normalized,
-            ..hashed
+        Algorithm::Tttd => Rules {
+            min_lowest: (tttd::WINDOW_BYTES, "the window that its masks see"),
+            shape: Shape::SkippingWithin(tttd::MAX_PER_MIN),
+            ..COMMON
         },
         Algorithm::FastCdcCrateV2020 => Rules {
-            min_lowest: (64, "as the crate has it"),
+            min_lowest: (64, CRATE_BOUNDS),
+            min_highest: 1 << 20,
+            max_lowest: 1 << 10,
+            max_highest: 16 << 20,
             avg_highest: 4 << 20,
             avg_power_of_two: false,
             levels: true,
-            order: Order::Normalized,
-            is_even: true,
-            ..hashed
+            sizes_even: true,
+            shape: Shape::Normalized,
+            ..COMMON
         },
         Algorithm::GearHash | Algorithm::Xet => Rules {
             min_lowest: (gearhash::WINDOW_BYTES, "the reach of the rolling hash"),
-            ..hashed
+            ..COMMON
         },
-        Algorithm::Ae => Rules {
-            avg_power_of_two: false,
-            order: Order::Windowed(ae::window_bytes),
-            ..hashed
-        },
-        Algorithm::Ae2 => Rules {
-            avg_power_of_two: false,
-            order: Order::WindowBehindMin,
-            ..hashed
-        },
-        Algorithm::Ram => Rules {
-            avg_lowest: 2 * ram::WAIT_BYTES + 1,
-            avg_power_of_two: false,
-            order: Order::Windowed(ram::window_bytes),
-            ..hashed
-        },
-        Algorithm::Maxp => Rules {
-            avg_power_of_two: false,
-            order: Order::Windowed(maxp::reach_bytes),
-            ..hashed
-        },
-        Algorithm::SeqCdc => Rules {
-            avg_power_of_two: false,
-            ..hashed
-        },
-        // Their windows bound min as well: `validate_window`.
-        Algorithm::Rabin | Algorithm::Adler | Algorithm::Crc32 => hashed,
         Algorithm::Restic => Rules {
             min_lowest: (
                 restic::WINDOW_BYTES,
                 "for restic takes its window of 64 bytes in before it cuts",
             ),
-            ..hashed
+            ..COMMON
         },
-        Algorithm::Gear | Algorithm::Tttd => hashed,
+        Algorithm::Fixed
+        | Algorithm::Ae
+        | Algorithm::Ae2
+        | Algorithm::Ram
+        | Algorithm::Maxp
+        | Algorithm::SeqCdc => of_hashless(algorithm),
+    }
+}
+
+/// The rules of those whose avg need not be a power of two.
+fn of_hashless(algorithm: Algorithm) -> Rules {
+    let common = Rules {
+        avg_power_of_two: false,
+        ..COMMON
+    };
+    let windowed = |window, max_lowest| Shape::Windowed { window, max_lowest };
+    match algorithm {
+        Algorithm::Fixed => Rules {
+            avg_lowest: 1,
+            avg_highest: Parameters::MAX_BYTES_HIGHEST,
+            shape: Shape::Bracketing,
+            ..common
+        },
+        Algorithm::Ae => Rules {
+            shape: windowed(ae::window_bytes, |_| 0),
+            ..common
+        },
+        Algorithm::Ae2 => Rules {
+            shape: Shape::WindowBehindMin,
+            ..common
+        },
+        Algorithm::Ram => Rules {
+            avg_lowest: 2 * ram::WAIT_BYTES + 1,
+            shape: windowed(ram::window_bytes, |_| 0),
+            ..common
+        },
+        Algorithm::Maxp => Rules {
+            shape: windowed(maxp::reach_bytes, maxp::max_lowest),
+            ..common
+        },
+        _ => common,
     }
 }
 
@@ -224,42 +249,33 @@ fn validate_sizes(parameters: &Parameters, rules: &Rules) -> Result<(), Paramete
     if rules.avg_power_of_two && !avg_bytes.is_power_of_two() {
         return Err(ParameterError::AvgNotPowerOfTwo { avg_bytes });
     }
-    if max_bytes > Parameters::MAX_BYTES_HIGHEST {
-        return Err(ParameterError::MaxTooLarge { max_bytes });
+    if max_bytes > rules.max_highest {
+        return Err(ParameterError::MaxTooLarge {
+            max_bytes,
+            highest: rules.max_highest,
+        });
     }
-    if rules.is_even && (min_bytes | avg_bytes | max_bytes) % 2 == 1 {
-        return Err(ParameterError::SizesNotEven { algorithm });
+    min_at_most(parameters, rules.min_highest, CRATE_BOUNDS)?;
+    max_at_least(parameters, rules.max_lowest, CRATE_BOUNDS)?;
+    if rules.sizes_even && (min_bytes | avg_bytes | max_bytes) % 2 == 1 {
+        return Err(ParameterError::SizesNotEven {
+            algorithm,
+            min_bytes,
+            avg_bytes,
+            max_bytes,
+        });
     }
-    validate_order(parameters, &rules.order)
+    validate_shape(parameters, rules.shape)
 }
 
-fn validate_order(parameters: &Parameters, order: &Order) -> Result<(), ParameterError> {
+fn validate_shape(parameters: &Parameters, shape: Shape) -> Result<(), ParameterError> {
     let Parameters {
         min_bytes,
         avg_bytes,
-        max_bytes,
         ..
     } = *parameters;
-    let max_above = |bound: u32| {
-        if max_bytes > bound {
-            Ok(())
-        } else {
-            Err(ParameterError::MaxTooSmall { max_bytes, bound })
-        }
-    };
-    let min_at_most = |highest: u32, reason| {
-        if min_bytes <= highest {
-            Ok(())
-        } else {
-            Err(ParameterError::MinTooLarge {
-                min_bytes,
-                highest,
-                reason,
-            })
-        }
-    };
-    match order {
-        Order::Normalized => {
+    match shape {
+        Shape::Normalized => {
             let normal_bytes = normal_bytes(parameters);
             if min_bytes >= normal_bytes {
                 return Err(ParameterError::MinNotBelowNormal {
@@ -267,32 +283,93 @@ fn validate_order(parameters: &Parameters, order: &Order) -> Result<(), Paramete
                     normal_bytes,
                 });
             }
-            max_above(normal_bytes)
+            max_above(parameters, avg_bytes)?;
+            max_above(parameters, normal_bytes)
         }
-        Order::Skipping => {
-            max_above(avg_bytes)?;
-            max_above(min_bytes)
+        Shape::Skipping => {
+            max_above(parameters, avg_bytes)?;
+            max_above(parameters, min_bytes)
         }
-        Order::Bracketing => {
-            min_at_most(avg_bytes, "the size of every chunk")?;
-            if max_bytes < avg_bytes {
-                return Err(ParameterError::MaxTooSmall {
-                    max_bytes,
-                    bound: avg_bytes - 1,
-                });
-            }
-            Ok(())
+        Shape::SkippingWithin(times) => {
+            max_above(parameters, avg_bytes)?;
+            max_above(parameters, min_bytes)?;
+            max_within(parameters, times)
         }
-        Order::Windowed(window) => {
-            min_at_most(window(parameters), "the window that avg_bytes gives")?;
-            max_above(avg_bytes)
+        Shape::Bracketing => {
+            min_at_most(parameters, avg_bytes, "the size of every chunk")?;
+            max_at_least(parameters, avg_bytes, "the size of every chunk")
         }
-        Order::WindowBehindMin => {
+        Shape::Windowed { window, max_lowest } => {
+            let reason = "the window that avg_bytes gives";
+            min_at_most(parameters, window(parameters), reason)?;
+            max_above(parameters, avg_bytes)?;
+            max_at_least(parameters, max_lowest(parameters), WINDOW_FITS)
+        }
+        Shape::WindowBehindMin => {
             let reason = "below avg_bytes, for the window is what avg_bytes leaves behind it";
-            min_at_most(avg_bytes - 1, reason)?;
-            max_above(avg_bytes)
+            min_at_most(parameters, avg_bytes - 1, reason)?;
+            max_above(parameters, avg_bytes)?;
+            max_at_least(parameters, ae2::max_lowest(parameters), WINDOW_FITS)
         }
     }
+}
+
+const WINDOW_FITS: &str =
+    "or the window never fits, and chunks are cut by size and not by contents";
+
+fn min_at_most(
+    parameters: &Parameters,
+    highest: u32,
+    reason: &'static str,
+) -> Result<(), ParameterError> {
+    let min_bytes = parameters.min_bytes;
+    if min_bytes <= highest {
+        return Ok(());
+    }
+    Err(ParameterError::MinTooLarge {
+        min_bytes,
+        highest,
+        reason,
+    })
+}
+
+fn max_at_least(
+    parameters: &Parameters,
+    lowest: u32,
+    reason: &'static str,
+) -> Result<(), ParameterError> {
+    let max_bytes = parameters.max_bytes;
+    if max_bytes >= lowest {
+        return Ok(());
+    }
+    Err(ParameterError::MaxTooSmall {
+        max_bytes,
+        lowest,
+        reason,
+    })
+}
+
+fn max_above(parameters: &Parameters, bound: u32) -> Result<(), ParameterError> {
+    let reason = "or chunks are cut by size and not by contents";
+    max_at_least(parameters, bound.saturating_add(1), reason)
+}
+
+fn max_within(parameters: &Parameters, times: u32) -> Result<(), ParameterError> {
+    let Parameters {
+        algorithm,
+        min_bytes,
+        max_bytes,
+        ..
+    } = *parameters;
+    if u64::from(max_bytes) <= u64::from(min_bytes) * u64::from(times) {
+        return Ok(());
+    }
+    Err(ParameterError::MaxTooManyMins {
+        algorithm,
+        min_bytes,
+        max_bytes,
+        times,
+    })
 }
 
 /// The normal size of a normalized chunker.

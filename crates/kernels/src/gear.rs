@@ -52,7 +52,7 @@ pub struct Scan {
 
 /// The specification: Gear hashing as the papers write it.
 pub mod scalar {
-    use super::{GearTable, Scan};
+    use super::{GearTable, Scan, step};
 
     /// The first position at which `hash & mask == value`, one byte at a time.
     #[must_use]
@@ -64,7 +64,7 @@ pub mod scalar {
         bytes: &[u8],
     ) -> Scan {
         for (position, &byte) in bytes.iter().enumerate() {
-            hash = (hash << 1).wrapping_add(table[usize::from(byte)]);
+            hash = step(table, hash, byte);
             if hash & mask == value {
                 return Scan {
                     position: Some(position),
@@ -80,34 +80,29 @@ pub mod scalar {
 
     /// The first position at which `hash & mask == 0`, one byte at a time.
     #[must_use]
-    pub fn find_cut(table: &GearTable, mut hash: u64, mask: u64, bytes: &[u8]) -> Scan {
-        for (position, &byte) in bytes.iter().enumerate() {
-            hash = (hash << 1).wrapping_add(table[usize::from(byte)]);
-            if hash & mask == 0 {
-                return Scan {
-                    position: Some(position),
-                    hash,
-                };
-            }
-        }
-        Scan {
-            position: None,
-            hash,
-        }
+    pub fn find_cut(table: &GearTable, hash: u64, mask: u64, bytes: &[u8]) -> Scan {
+        find_value(table, hash, mask, 0, bytes)
     }
+}
+
+/// The hash after one more byte.
+#[inline(always)]
+#[must_use]
+pub fn step(table: &GearTable, hash: u64, byte: u8) -> u64 {
+    (hash << 1).wrapping_add(table[usize::from(byte)])
 }
 
 /// The hash after `bytes`, none of which is judged.
 #[must_use]
 pub fn hash(table: &GearTable, hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, &byte| {
-        (hash << 1).wrapping_add(table[usize::from(byte)])
-    })
+    bytes
+        .iter()
+        .fold(hash, |hash, &byte| step(table, hash, byte))
 }
 
 /// "Rolling two bytes" (FastCDC §3.7, Algorithm 4): one shift for two bytes.
 pub mod two_bytes {
-    use super::{GearTable, Scan, scalar};
+    use super::{GearTable, Scan, scalar, step};
 
     /// The second table, for bytes whose hash is one shift ahead.
     #[must_use]
@@ -138,7 +133,7 @@ pub mod two_bytes {
             if shifted & mask_shifted == 0 {
                 return Scan {
                     position: Some(2 * index),
-                    hash: (hash << 1).wrapping_add(table[usize::from(even)]),
+                    hash: step(table, hash, even),
                 };
             }
             hash = shifted.wrapping_add(table[usize::from(odd)]);
@@ -208,14 +203,14 @@ fn scan_block(
     let mut hashes: [u64; LANES] = [hash, 0, 0, 0];
     for index in STRIP - WINDOW..STRIP {
         for (hash, strip) in hashes[1..].iter_mut().zip(strips) {
-            *hash = (*hash << 1).wrapping_add(table[usize::from(strip[index])]);
+            *hash = step(table, *hash, strip[index]);
         }
     }
     let mut found = [None; LANES];
     for index in 0..STRIP {
         let mut is_any = false;
         for (hash, strip) in hashes.iter_mut().zip(strips) {
-            *hash = (*hash << 1).wrapping_add(table[usize::from(strip[index])]);
+            *hash = step(table, *hash, strip[index]);
             is_any |= is_cut(*hash);
         }
         if is_any {
@@ -267,7 +262,7 @@ fn scan_groups(
     }
     // Fewer than BLOCK + GROUP bytes are left.
     for (position, &byte) in bytes.iter().enumerate().skip(judged) {
-        hash = (hash << 1).wrapping_add(table[usize::from(byte)]);
+        hash = step(table, hash, byte);
         if is_cut(hash) {
             return Scan {
                 position: Some(position),
@@ -287,7 +282,7 @@ fn partial_sums(table: &GearTable, group: &[u8; GROUP]) -> [u64; GROUP] {
     let mut sums = [0; GROUP];
     let mut sum = 0u64;
     for (slot, &byte) in sums.iter_mut().zip(group) {
-        sum = (sum << 1).wrapping_add(table[usize::from(byte)]);
+        sum = step(table, sum, byte);
         *slot = sum;
     }
     sums

@@ -95,6 +95,36 @@ pub(crate) fn find_cut<S: Sliding>(
     None
 }
 
+/// The same as [`find_cut`], in one chain: the loop that papers print.
+///
+/// # Panics
+/// When the first window begins before the data.
+#[inline(always)]
+pub(crate) fn find_cut_in_order<S: Sliding>(
+    sliding: &S,
+    data: &[u8],
+    first: usize,
+) -> Option<usize> {
+    let window = sliding.window_bytes();
+    assert!(window <= first + 1, "the first window lies in the data");
+    if first >= data.len() {
+        return None;
+    }
+    let mut hash = hash_of(sliding, &data[first + 1 - window..=first]);
+    if sliding.is_cut(hash) {
+        return Some(first);
+    }
+    let entering = data[first + 1..].iter();
+    let leaving = &data[first + 1 - window..];
+    for (index, (&entering, &leaving)) in entering.zip(leaving).enumerate() {
+        hash = sliding.slide(hash, entering, leaving);
+        if sliding.is_cut(hash) {
+            return Some(first + 1 + index);
+        }
+    }
+    None
+}
+
 /// See the method.
 fn lane_bytes(window: usize, distance: u64) -> usize {
     (window as u64 * distance / 4).isqrt() as usize

@@ -113,14 +113,31 @@ impl Rabin {
         }
     }
 
+    /// The same by the loop that papers print, one byte after another: to measure it.
+    ///
+    /// # Panics
+    /// When `first + 1` is less than the window.
+    #[must_use]
+    pub fn find_cut_in_order(&self, mask: u64, data: &[u8], first: usize) -> Option<usize> {
+        match self.degree {
+            63 => lanes::find_cut_in_order(&self.scan(63, mask), data, first),
+            degree => lanes::find_cut_in_order(&self.scan(degree, mask), data, first),
+        }
+    }
+
     #[inline(always)]
     fn find_cut_at(&self, degree: u32, mask: u64, data: &[u8], first: usize) -> Option<usize> {
-        let scan = Scan {
+        let distance = 1 << mask.count_ones().min(32);
+        lanes::find_cut(&self.scan(degree, mask), distance, data, first)
+    }
+
+    #[inline(always)]
+    fn scan(&self, degree: u32, mask: u64) -> Scan<'_> {
+        Scan {
             tables: self,
             shift: degree - 8,
             mask,
-        };
-        lanes::find_cut(&scan, 1 << mask.count_ones().min(32), data, first)
+        }
     }
 }
 
@@ -228,10 +245,9 @@ mod tests {
             let mask = (1 << bits) - 1;
             let first = first.max(window_bytes - 1);
             let rabin = Rabin::new(polynomial, window_bytes, value);
-            prop_assert_eq!(
-                rabin.find_cut(mask, &data, first),
-                scalar::find_cut((polynomial, window_bytes, value), mask, &data, first)
-            );
+            let expected = scalar::find_cut((polynomial, window_bytes, value), mask, &data, first);
+            prop_assert_eq!(rabin.find_cut(mask, &data, first), expected);
+            prop_assert_eq!(rabin.find_cut_in_order(mask, &data, first), expected);
         }
 
         /// Every cut of data of few symbols, where windows repeat.

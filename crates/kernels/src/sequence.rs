@@ -70,7 +70,7 @@ pub mod scalar {
 /// The index of the byte that ends the first sequence. Equal to [`scalar::find_cut`], faster.
 #[must_use]
 pub fn find_cut(rule: &Rule, bytes: &[u8]) -> Option<usize> {
-    debug_assert!((1..=Rule::RISES_HIGHEST).contains(&rule.rises) && rule.falls > 0);
+    assert!((1..=Rule::RISES_HIGHEST).contains(&rule.rises) && rule.falls > 0);
     // The pair to be judged next ends here.
     let mut index = 1;
     let mut falls = 0;

@@ -26,11 +26,12 @@
 use crate::{Parameters, rules};
 use kernels::adler;
 use kernels::gear::GearTable;
+use std::sync::Arc;
 
 /// An Adler chunker. Has no `Debug`: the table may be secret.
 #[derive(Clone)]
 pub(crate) struct Adler {
-    scanner: adler::Adler,
+    scanner: Arc<adler::Adler>,
     bits: u32,
     min: usize,
 }
@@ -40,7 +41,10 @@ impl Adler {
     pub(crate) fn new(parameters: &Parameters, table: &GearTable) -> Self {
         let window = rules::window_bytes(parameters) as usize;
         Self {
-            scanner: adler::Adler::new(&table.map(|number| number as u16), window),
+            scanner: Arc::new(adler::Adler::new(
+                &table.map(|number| number as u16),
+                window,
+            )),
             bits: parameters.avg_bytes.ilog2(),
             min: parameters.min_bytes as usize,
         }

@@ -17,6 +17,7 @@
 //! data. It is a little more: 1.781 w on 256 MiB, avg from 1 to 64 KiB, which is e^γ w, so 1.037
 //! avg. The window is the paper's all the same, as other programs have it.
 
+use super::fastcdc::Rolling;
 use crate::Parameters;
 use kernels::extremum::{self, Order};
 
@@ -27,6 +28,7 @@ const E_MINUS_1_BILLIONTHS: u64 = 1_718_281_828;
 #[derive(Clone)]
 pub(crate) struct Ae {
     window: usize,
+    pub(crate) rolling: Rolling,
 }
 
 impl Ae {
@@ -34,12 +36,17 @@ impl Ae {
     pub(crate) fn new(parameters: &Parameters) -> Self {
         Self {
             window: window_bytes(parameters) as usize,
+            rolling: Rolling::Fastest,
         }
     }
 
     /// The length of the first chunk.
     pub(crate) fn cut(&self, data: &[u8]) -> usize {
-        let maximum = extremum::asymmetric(Order::BigEndian, data, self.window);
+        let find = match self.rolling {
+            Rolling::OneByte => extremum::scalar::asymmetric,
+            _ => extremum::asymmetric,
+        };
+        let maximum = find(Order::BigEndian, data, self.window);
         maximum.map_or(data.len(), |maximum| {
             data.len().min(maximum + self.window + 1)
         })

@@ -25,14 +25,19 @@
 //! makes poorer vectors.
 
 use super::ae::window_of_mean;
+use super::fastcdc::Rolling;
 use crate::Parameters;
 use kernels::extremum::{self, Order};
+
+/// Bytes of a value.
+const VALUE_BYTES: u32 = 8;
 
 /// An optimized AE chunker.
 #[derive(Clone)]
 pub(crate) struct Ae2 {
     min: usize,
     window: usize,
+    pub(crate) rolling: Rolling,
 }
 
 impl Ae2 {
@@ -40,17 +45,32 @@ impl Ae2 {
     pub(crate) fn new(parameters: &Parameters) -> Self {
         Self {
             min: parameters.min_bytes as usize,
-            window: window_of_mean(parameters.avg_bytes - parameters.min_bytes) as usize,
+            window: window_bytes(parameters) as usize,
+            rolling: Rolling::Fastest,
         }
     }
 
     /// The length of the first chunk.
     pub(crate) fn cut(&self, data: &[u8]) -> usize {
-        let maximum = extremum::asymmetric(Order::Scrambled, &data[self.min..], self.window);
+        let find = match self.rolling {
+            Rolling::OneByte => extremum::scalar::asymmetric,
+            _ => extremum::asymmetric,
+        };
+        let maximum = find(Order::Scrambled, &data[self.min..], self.window);
         maximum.map_or(data.len(), |maximum| {
             data.len().min(self.min + maximum + self.window + 1)
         })
     }
+}
+
+/// The window that avg_bytes and min_bytes give.
+pub(crate) fn window_bytes(parameters: &Parameters) -> u32 {
+    window_of_mean(parameters.avg_bytes - parameters.min_bytes)
+}
+
+/// The lowest max with which a maximum can be found.
+pub(crate) fn max_lowest(parameters: &Parameters) -> u32 {
+    parameters.min_bytes + window_bytes(parameters) + VALUE_BYTES
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@
 use super::gear::BREAK_VALUE;
 use crate::{Parameters, rules};
 use kernels::crc32;
+use std::sync::Arc;
 
 /// The polynomial of Ethernet and zip, reflected.
 const ETHERNET: u32 = 0xedb8_8320;
@@ -30,7 +31,7 @@ const ETHERNET: u32 = 0xedb8_8320;
 /// A CRC chunker.
 #[derive(Clone)]
 pub(crate) struct Crc32 {
-    scanner: crc32::Crc32,
+    scanner: Arc<crc32::Crc32>,
     mask: u32,
     min: usize,
 }
@@ -40,7 +41,7 @@ impl Crc32 {
     pub(crate) fn new(parameters: &Parameters) -> Self {
         let window = rules::window_bytes(parameters) as usize;
         Self {
-            scanner: crc32::Crc32::new(ETHERNET, window, BREAK_VALUE as u32),
+            scanner: Arc::new(crc32::Crc32::new(ETHERNET, window, BREAK_VALUE as u32)),
             mask: parameters.avg_bytes - 1,
             min: parameters.min_bytes as usize,
         }

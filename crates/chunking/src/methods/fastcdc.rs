@@ -17,37 +17,60 @@
 //! with [`Rolling::TwoBytes`].
 
 use super::masks::Masks;
-use crate::{Parameters, rules};
+use crate::{Algorithm, Parameters, rules};
 use kernels::gear::{self, GearTable, Scan};
+use std::sync::Arc;
+use zeroize::Zeroizing;
 
-/// How many bytes a Gear hash takes at a time: a matter of speed, the cuts are the same.
+/// By which loop to search: a matter of speed, the cuts are the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rolling {
     /// What is fastest here.
     #[default]
     Fastest,
-    /// One byte, as the specification says it (FC in FastCDC §4.5).
+    /// One byte after another, in one chain, as the papers print it (FC, GC, RC, AE in FastCDC
+    /// §4.5): `fastcdc`, `gear`, `rabin`, `rabin-nc`, `ae`, `ae2`.
     OneByte,
-    /// Two bytes (FC' in FastCDC §4.5; its Algorithm 4).
+    /// Two bytes at a time (FC' in FastCDC §4.5; its Algorithm 4): `fastcdc`.
     TwoBytes,
+}
+
+impl Rolling {
+    /// Whether `algorithm` has such a loop. Where it has not, its fastest takes its place.
+    #[must_use]
+    pub fn is_of(self, algorithm: Algorithm) -> bool {
+        match self {
+            Self::Fastest => true,
+            Self::TwoBytes => algorithm == Algorithm::FastCdc,
+            Self::OneByte => matches!(
+                algorithm,
+                Algorithm::FastCdc
+                    | Algorithm::Gear
+                    | Algorithm::Rabin
+                    | Algorithm::RabinNc
+                    | Algorithm::Ae
+                    | Algorithm::Ae2
+            ),
+        }
+    }
 }
 
 /// A FastCDC chunker. Has no `Debug`: the table may be secret.
 #[derive(Clone)]
 pub(crate) struct FastCdc {
-    table: Box<GearTable>,
+    table: Arc<Zeroizing<GearTable>>,
     masks: Masks,
     min: usize,
     normal: usize,
     rolling: Rolling,
     /// The second table, where bytes are taken by twos.
-    table_shifted: Option<Box<GearTable>>,
+    table_shifted: Option<Arc<Zeroizing<GearTable>>>,
 }
 
 impl FastCdc {
     /// A chunker of valid parameters.
-    pub(crate) fn new(parameters: &Parameters, table: Box<GearTable>) -> Self {
+    pub(crate) fn new(parameters: &Parameters, table: Arc<Zeroizing<GearTable>>) -> Self {
         Self {
             table,
             masks: Masks::new(parameters.avg_bytes, parameters.normalization),
@@ -62,7 +85,8 @@ impl FastCdc {
     pub(crate) fn set_rolling(&mut self, rolling: Rolling) {
         self.rolling = rolling;
         let is_by_twos = rolling == Rolling::TwoBytes;
-        self.table_shifted = is_by_twos.then(|| Box::new(gear::two_bytes::shifted(&self.table)));
+        self.table_shifted =
+            is_by_twos.then(|| Arc::new(Zeroizing::new(gear::two_bytes::shifted(&self.table))));
     }
 
     /// The length of the first chunk.

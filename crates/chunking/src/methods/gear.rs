@@ -9,8 +9,11 @@
 //! The b lowest bits of a Gear hash know the last b bytes, no more: at 8 KiB the window is 13
 //! bytes, which is this chunker's weakness (FastCDC §3.2) and the reason it is here.
 
+use super::fastcdc::Rolling;
 use crate::Parameters;
 use kernels::gear::{self, GearTable};
+use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// The value that the judged bits must have, as in LBFS.
 pub(crate) const BREAK_VALUE: u64 = 0x78;
@@ -18,25 +21,31 @@ pub(crate) const BREAK_VALUE: u64 = 0x78;
 /// A Gear chunker. Has no `Debug`: the table may be secret.
 #[derive(Clone)]
 pub(crate) struct Gear {
-    table: Box<GearTable>,
+    table: Arc<Zeroizing<GearTable>>,
     mask: u64,
     min: usize,
+    pub(crate) rolling: Rolling,
 }
 
 impl Gear {
     /// A chunker of valid parameters.
-    pub(crate) fn new(parameters: &Parameters, table: Box<GearTable>) -> Self {
+    pub(crate) fn new(parameters: &Parameters, table: Arc<Zeroizing<GearTable>>) -> Self {
         Self {
             table,
             mask: u64::from(parameters.avg_bytes) - 1,
             min: parameters.min_bytes as usize,
+            rolling: Rolling::Fastest,
         }
     }
 
     /// The length of the first chunk.
     pub(crate) fn cut(&self, data: &[u8]) -> usize {
         let value = BREAK_VALUE & self.mask;
-        let scan = gear::find_value(&self.table, 0, self.mask, value, &data[self.min..]);
+        let find = match self.rolling {
+            Rolling::OneByte => gear::scalar::find_value,
+            _ => gear::find_value,
+        };
+        let scan = find(&self.table, 0, self.mask, value, &data[self.min..]);
         scan.position
             .map_or(data.len(), |position| self.min + position)
     }

@@ -7,7 +7,8 @@
 //!    its log2(avg) highest bits: here the byte that matched is the *last* of the chunk.
 //! 3. No match: the first min(n, max) bytes.
 //!
-//! `xet` is this with 8, 64 and 128 KiB: what xet-core's `Chunker` cuts, which skips min − 65 bytes
+//! `xet` is this with 8, 64 and 128 KiB: what xet-core's `Chunker` cuts (xet-data 1.8.0; earlier
+//! versions could cut up to 64 bytes early), which skips min − 65 bytes
 //! and starts the hash as 0, so that at the first position that counts all 64 bytes are in.
 //! `gearhash` is this with any sizes: the positions that the crate's `next_match` finds in the whole
 //! stream with such a mask, but those that would make a chunk smaller than min.

@@ -21,6 +21,9 @@
 use crate::Parameters;
 use kernels::extremum::{self, Order};
 
+/// Bytes of a value.
+const VALUE_BYTES: u32 = 8;
+
 /// A MAXP chunker.
 #[derive(Clone)]
 pub(crate) struct Maxp {
@@ -44,6 +47,11 @@ impl Maxp {
 /// How far a maximum looks to each side.
 pub(crate) fn reach_bytes(parameters: &Parameters) -> u32 {
     (parameters.avg_bytes - 1) / 2
+}
+
+/// The lowest max with which there is a place to cut at.
+pub(crate) fn max_lowest(parameters: &Parameters) -> u32 {
+    2 * reach_bytes(parameters) + VALUE_BYTES
 }
 
 #[cfg(test)]

@@ -26,9 +26,11 @@
 //! where it was cut can find P (eprint 2025/532, 2025/558). It keeps cut points from being the same
 //! for everybody, no more.
 
+use super::fastcdc::Rolling;
 use super::gear::BREAK_VALUE;
 use crate::{KeyMaterial, OwnParameter, ParameterError, Parameters, polynomial, rules};
 use kernels::rabin;
+use std::sync::Arc;
 
 /// The polynomial of LBFS (`FINGERPRINT_PT`): x^63 + x^61 + x^60 + ….
 pub(crate) const LBFS_POLYNOMIAL: u64 = 0xbfe6_b8a5_bf37_8d83;
@@ -36,25 +38,41 @@ pub(crate) const LBFS_POLYNOMIAL: u64 = 0xbfe6_b8a5_bf37_8d83;
 /// A Rabin chunker. Has no `Debug`: the polynomial may be secret.
 #[derive(Clone)]
 pub(crate) struct Rabin {
-    scanner: rabin::Rabin,
+    scanner: Arc<rabin::Rabin>,
     mask: u64,
     min: usize,
+    pub(crate) rolling: Rolling,
 }
 
 impl Rabin {
     /// A chunker of valid parameters.
     pub(crate) fn new(parameters: &Parameters, key: &KeyMaterial) -> Result<Self, ParameterError> {
         Ok(Self {
-            scanner: scanner(parameters, key)?,
+            scanner: Arc::new(scanner(parameters, key)?),
             mask: u64::from(parameters.avg_bytes) - 1,
             min: parameters.min_bytes as usize,
+            rolling: Rolling::Fastest,
         })
     }
 
     /// The length of the first chunk.
     pub(crate) fn cut(&self, data: &[u8]) -> usize {
-        let cut = self.scanner.find_cut(self.mask, data, self.min);
+        let cut = find_cut(&self.scanner, self.rolling, self.mask, data, self.min);
         cut.unwrap_or(data.len())
+    }
+}
+
+/// By the loop that is wanted.
+pub(super) fn find_cut(
+    scanner: &rabin::Rabin,
+    rolling: Rolling,
+    mask: u64,
+    data: &[u8],
+    first: usize,
+) -> Option<usize> {
+    match rolling {
+        Rolling::OneByte => scanner.find_cut_in_order(mask, data, first),
+        _ => scanner.find_cut(mask, data, first),
     }
 }
 

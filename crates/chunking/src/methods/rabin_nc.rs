@@ -13,17 +13,20 @@
 //! its Gear chunkers, and so is the default. RC-v2 and RC-v3 have min 6 and 8 KiB and a normal size
 //! of min + 4 KiB there; Algorithm 3 and its text say 4 and 6 KiB.
 
+use super::fastcdc::Rolling;
 use super::rabin;
 use crate::{KeyMaterial, ParameterError, Parameters, rules};
+use std::sync::Arc;
 
 /// A normalized Rabin chunker. Has no `Debug`: the polynomial may be secret.
 #[derive(Clone)]
 pub(crate) struct RabinNc {
-    scanner: kernels::rabin::Rabin,
+    scanner: Arc<kernels::rabin::Rabin>,
     strict: u64,
     loose: u64,
     min: usize,
     normal: usize,
+    pub(crate) rolling: Rolling,
 }
 
 impl RabinNc {
@@ -32,21 +35,22 @@ impl RabinNc {
         let avg = u64::from(parameters.avg_bytes);
         let level = parameters.normalization;
         Ok(Self {
-            scanner: rabin::scanner(parameters, key)?,
+            scanner: Arc::new(rabin::scanner(parameters, key)?),
             strict: (avg << level) - 1,
             loose: (avg >> level) - 1,
             min: parameters.min_bytes as usize,
             normal: rules::normal_bytes(parameters) as usize,
+            rolling: Rolling::Fastest,
         })
     }
 
     /// The length of the first chunk.
     pub(crate) fn cut(&self, data: &[u8]) -> usize {
         let normal = self.normal.min(data.len());
-        let cut = self
-            .scanner
-            .find_cut(self.strict, &data[..normal], self.min);
-        let cut = cut.or_else(|| self.scanner.find_cut(self.loose, data, normal));
+        let find_cut =
+            |mask, data, first| rabin::find_cut(&self.scanner, self.rolling, mask, data, first);
+        let cut = find_cut(self.strict, &data[..normal], self.min);
+        let cut = cut.or_else(|| find_cut(self.loose, data, normal));
         cut.unwrap_or(data.len())
     }
 }

@@ -21,6 +21,7 @@
 
 use crate::{OwnParameter, Parameters};
 use kernels::rabin::Rabin;
+use std::sync::Arc;
 
 /// The polynomial of restic's tests.
 const TEST_POLYNOMIAL: u64 = 0x003d_a335_8b4d_c173;
@@ -31,7 +32,7 @@ pub(crate) const WINDOW_BYTES: u32 = 64;
 /// A chunker as restic has it. Has no `Debug`: the polynomial may be secret.
 #[derive(Clone)]
 pub(crate) struct Restic {
-    scanner: Rabin,
+    scanner: Arc<Rabin>,
     mask: u64,
     min: usize,
 }
@@ -41,7 +42,11 @@ impl Restic {
     pub(crate) fn new(parameters: &Parameters) -> Self {
         let given = parameters.own.get(OwnParameter::Polynomial);
         Self {
-            scanner: Rabin::new(given.unwrap_or(TEST_POLYNOMIAL), WINDOW_BYTES as usize, 0),
+            scanner: Arc::new(Rabin::new(
+                given.unwrap_or(TEST_POLYNOMIAL),
+                WINDOW_BYTES as usize,
+                0,
+            )),
             mask: u64::from(parameters.avg_bytes) - 1,
             min: parameters.min_bytes as usize,
         }

@@ -2,25 +2,41 @@
 //! Content-Based Chunking Algorithms*, HP Laboratories 2005), over the Gear hash.
 //!
 //! What is cut, exactly, for the data `src[0..n]` that is left, n > min:
-//! 1. The hash starts as 0 and first takes `src[min]`.
+//! 1. The hash of position i is the Gear hash of `src[i−47..=i]`, all the bytes that the masks can
+//!    see; hence min ≥ 48.
 //! 2. With b = log2(avg): the *main* mask has b ones, the *backup* mask b − 1 of them, both placed
 //!    as FastCDC's are ([`spread`]). The chunk is `src[0..i]` for the smallest i in min..min(n, max)
-//!    whose byte, once taken, leaves only zeros under the main mask.
-//! 3. No such i, and n ≥ max: `src[0..i]` for the *greatest* i in min..max that leaves only zeros
+//!    whose hash has only zeros under the main mask.
+//! 3. No such i, and n ≥ max: `src[0..i]` for the *greatest* i in min..max whose hash has only zeros
 //!    under the backup mask; if there is none either, the first max bytes.
 //! 4. No such i, and n < max: all n bytes, for the stream ends there.
 //!
 //! The article uses divisors of 540 and 270 for chunks of about 1 KiB between 460 and 2800 bytes: a
 //! backup twice as frequent, which is one bit less here.
+//!
+//! A chunk that is cut at its backup had all of its max bytes judged, and what is behind the cut is
+//! judged again. Data can be made for which that happens at every chunk, just behind min; so max is
+//! at most [`MAX_PER_MIN`] times min, which bounds the work.
 
 use super::masks::spread;
 use crate::Parameters;
 use kernels::gear::{self, GearTable};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// Bytes that the masks can see: bit 47 is the highest.
+pub(crate) const WINDOW_BYTES: u32 = 48;
+
+/// How many times min may max be.
+pub(crate) const MAX_PER_MIN: u32 = 64;
+
+/// How many bytes are searched for the last backup at a time, from the end on.
+const BACKUP_BLOCK_BYTES: usize = 4096;
 
 /// A TTTD chunker. Has no `Debug`: the table may be secret.
 #[derive(Clone)]
 pub(crate) struct Tttd {
-    table: Box<GearTable>,
+    table: Arc<Zeroizing<GearTable>>,
     main: u64,
     backup: u64,
     min: usize,
@@ -29,7 +45,7 @@ pub(crate) struct Tttd {
 
 impl Tttd {
     /// A chunker of valid parameters.
-    pub(crate) fn new(parameters: &Parameters, table: Box<GearTable>) -> Self {
+    pub(crate) fn new(parameters: &Parameters, table: Arc<Zeroizing<GearTable>>) -> Self {
         let bits = parameters.avg_bytes.ilog2();
         Self {
             table,
@@ -42,22 +58,41 @@ impl Tttd {
 
     /// The length of the first chunk.
     pub(crate) fn cut(&self, data: &[u8]) -> usize {
-        // Whatever the main mask finds, the backup mask finds: its ones are among the main ones.
-        let (mut start, mut hash, mut backup) = (self.min, 0, None);
-        loop {
-            let scan = gear::find_cut(&self.table, hash, self.backup, &data[start..]);
-            let Some(position) = scan.position else { break };
-            let length = start + position;
-            if scan.hash & self.main == 0 {
-                return length;
+        let hash = self.hash_before(data, self.min);
+        let scan = gear::find_cut(&self.table, hash, self.main, &data[self.min..]);
+        if let Some(position) = scan.position {
+            return self.min + position;
+        }
+        let is_at_max = data.len() == self.max;
+        let backup = is_at_max.then(|| self.last_backup(data)).flatten();
+        backup.unwrap_or(data.len())
+    }
+
+    /// The greatest position that has only zeros under the backup mask.
+    fn last_backup(&self, data: &[u8]) -> Option<usize> {
+        let mut end = data.len();
+        while end > self.min {
+            let start = end.saturating_sub(BACKUP_BLOCK_BYTES).max(self.min);
+            let mut hash = self.hash_before(data, start);
+            let mut last = None;
+            for (index, &byte) in data[start..end].iter().enumerate() {
+                hash = gear::step(&self.table, hash, byte);
+                if hash & self.backup == 0 {
+                    last = Some(start + index);
+                }
             }
-            backup = Some(length);
-            (start, hash) = (length + 1, scan.hash);
+            if last.is_some() {
+                return last;
+            }
+            end = start;
         }
-        match backup {
-            Some(length) if data.len() == self.max => length,
-            _ => data.len(),
-        }
+        None
+    }
+
+    /// The hash of the bytes of a window that stand before `position`.
+    fn hash_before(&self, data: &[u8], position: usize) -> u64 {
+        let window = &data[position + 1 - WINDOW_BYTES as usize..position];
+        gear::hash(&self.table, 0, window)
     }
 }
 
@@ -93,6 +128,7 @@ mod tests {
         assert_eq!(chunker.cut(&data), 900, "a main cut beats backups");
         data[60] = 9;
         assert_eq!(chunker.cut(&data), 900, "nothing counts before the minimum");
+        assert_eq!(chunker.cut(&[&data[..890], &[1; 3000]].concat()), 200);
         data[64] = 9;
         assert_eq!(chunker.cut(&data), 64);
     }

@@ -205,6 +205,82 @@ fn offsets_beyond_4_gib_in_streams() {
     }
 }
 
+/// No algorithm sees an offset: what counts them is the stream.
+#[test]
+fn more_than_4_gib_in_one_stream() {
+    const BYTES: u64 = (4 << 30) + 1000;
+    let chunker = unkeyed(&sized(Algorithm::Fixed, 1, 16 << 20, 16 << 20));
+    let mut stream = StreamChunker::new(chunker, io::repeat(0).take(BYTES));
+    let mut count = 0;
+    while stream.next_chunk().expect("endless zeros").is_some() {
+        count += 1;
+    }
+    assert_eq!((stream.offset(), count), (BYTES, 257));
+}
+
+#[test]
+fn chunkers_cross_threads_and_are_small() {
+    fn crosses_threads<T: Send + Sync + Clone>() {}
+    crosses_threads::<Chunker>();
+    assert!(size_of::<Chunker>() <= 2400, "{}", size_of::<Chunker>());
+}
+
+/// Data that is made to hurt: runs of every byte, and short periods. Judged by the clock this would
+/// be no test; by the hang that a cost of max_bytes a chunk would be, it is one.
+#[test]
+fn no_data_makes_an_algorithm_hang() {
+    for info in ALGORITHMS {
+        let usual = Parameters::new(info.algorithm);
+        let largest = Parameters {
+            max_bytes: 64 << 20,
+            ..usual
+        };
+        let parameters = [largest, usual]
+            .into_iter()
+            .find(|parameters| parameters.validate().is_ok())
+            .expect("usual parameters are possible");
+        let chunker = unkeyed(&parameters);
+        for byte in [0, 10, 25, 32, 67, 71, 133, 211, 255] {
+            let data = vec![byte; 1 << 20];
+            assert_possible(&parameters, &lengths(&chunker, &data), data.len());
+        }
+        for period in [2, 3, 7, 48, 64, 655] {
+            let data: Vec<u8> = (0..1 << 20).map(|index| (index % period) as u8).collect();
+            assert_possible(&parameters, &lengths(&chunker, &data), data.len());
+        }
+    }
+}
+
+/// The means that docs/format/chunkers.md promises on random data, in shares of `avg_bytes`, at 2,
+/// 8 and 64 KiB or what a preset has.
+#[test]
+fn means_on_random_data_are_as_documented() {
+    let data = random_bytes(35, 32 << 20);
+    for info in ALGORITHMS {
+        let parameters = Parameters::new(info.algorithm);
+        let count = lengths(&unkeyed(&parameters), &data).len();
+        let mean = (data.len() / count) as f64 / f64::from(parameters.avg_bytes);
+        let (expected, tolerance) = match info.algorithm {
+            Algorithm::Fixed | Algorithm::Ram | Algorithm::Maxp | Algorithm::SeqCdc => (1.0, 0.05),
+            Algorithm::Ae => (1.04, 0.03),
+            Algorithm::Ae2 => (0.25 + 1.04 * 0.75, 0.03),
+            Algorithm::FastCdc | Algorithm::RabinNc => (1.14, 0.03),
+            Algorithm::FastCdcCrateV2020 => (1.2, 0.06),
+            Algorithm::Gear => (0.25 + 0.92, 0.05),
+            Algorithm::GearHash => (1.3, 0.06),
+            // Of few chunks, and cut at max often.
+            Algorithm::Restic => (1.5, 0.5),
+            Algorithm::Xet => (0.125 + 0.83, 0.1),
+            _ => (1.25, 0.06),
+        };
+        assert!(
+            (mean - expected).abs() <= tolerance,
+            "{}: {mean}",
+            info.name
+        );
+    }
+}
+
 /// Zeros that were never written take no memory.
 #[test]
 #[cfg(target_pointer_width = "64")]

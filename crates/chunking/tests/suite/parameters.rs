@@ -67,7 +67,8 @@ fn impossible() -> Vec<(Parameters, ParameterError, &'static str)> {
             fastcdc(64, 256, 256, 0),
             MaxTooSmall {
                 max_bytes: 256,
-                bound: 256,
+                lowest: 257,
+                reason: "or chunks are cut by size and not by contents",
             },
             "max_bytes = 256",
         ),
@@ -75,6 +76,7 @@ fn impossible() -> Vec<(Parameters, ParameterError, &'static str)> {
             fastcdc(64, 256, (64 << 20) + 1, 0),
             MaxTooLarge {
                 max_bytes: (64 << 20) + 1,
+                highest: 64 << 20,
             },
             "at most 67108864",
         ),
@@ -114,9 +116,23 @@ fn impossible_elsewhere() -> Vec<(Parameters, ParameterError, &'static str)> {
             with_normal(65_536),
             MaxTooSmall {
                 max_bytes: 65_536,
-                bound: 65_536,
+                lowest: 65537,
+                reason: "or chunks are cut by size and not by contents",
             },
-            "above 65536",
+            "at least 65537",
+        ),
+        (
+            {
+                let mut parameters = fastcdc(64, 16 << 20, 101, 0);
+                parameters.own.set(OwnParameter::NormalBytes, 100);
+                parameters
+            },
+            MaxTooSmall {
+                max_bytes: 101,
+                lowest: (16 << 20) + 1,
+                reason: "or chunks are cut by size and not by contents",
+            },
+            "at least 16777217",
         ),
         (
             with_normal(1 << 32),
@@ -139,9 +155,54 @@ fn impossible_elsewhere() -> Vec<(Parameters, ParameterError, &'static str)> {
             sized(Algorithm::Gear, 1024, 256, 1024),
             MaxTooSmall {
                 max_bytes: 1024,
-                bound: 1024,
+                lowest: 1025,
+                reason: "or chunks are cut by size and not by contents",
             },
-            "above 1024",
+            "at least 1025",
+        ),
+    ]
+}
+
+/// And for sizes that only some can't have.
+fn impossible_for_some() -> Vec<(Parameters, ParameterError, &'static str)> {
+    use ParameterError::*;
+    let window_fits = "or the window never fits, and chunks are cut by size and not by contents";
+    vec![
+        (
+            sized(Algorithm::Tttd, 64, 256, 4097),
+            MaxTooManyMins {
+                algorithm: Algorithm::Tttd,
+                min_bytes: 64,
+                max_bytes: 4097,
+                times: 64,
+            },
+            "at most 64 times",
+        ),
+        (
+            sized(Algorithm::Maxp, 1, 256, 261),
+            MaxTooSmall {
+                max_bytes: 261,
+                lowest: 262,
+                reason: window_fits,
+            },
+            "at least 262",
+        ),
+        (
+            sized(Algorithm::Ae2, 1000, 1001, 1008),
+            MaxTooSmall {
+                max_bytes: 1008,
+                lowest: 1009,
+                reason: window_fits,
+            },
+            "at least 1009",
+        ),
+        (
+            sized(Algorithm::FastCdcCrateV2020, 64, 256, (16 << 20) + 2),
+            MaxTooLarge {
+                max_bytes: (16 << 20) + 2,
+                highest: 16 << 20,
+            },
+            "at most 16777216",
         ),
         (
             sized(Algorithm::GearHash, 63, 256, 1024),
@@ -156,8 +217,11 @@ fn impossible_elsewhere() -> Vec<(Parameters, ParameterError, &'static str)> {
             sized(Algorithm::FastCdcCrateV2020, 65, 256, 1024),
             SizesNotEven {
                 algorithm: Algorithm::FastCdcCrateV2020,
+                min_bytes: 65,
+                avg_bytes: 256,
+                max_bytes: 1024,
             },
-            "must be even",
+            "65, 256, 1024",
         ),
         (
             sized(Algorithm::Fixed, 300, 256, 1024),
@@ -172,7 +236,8 @@ fn impossible_elsewhere() -> Vec<(Parameters, ParameterError, &'static str)> {
             sized(Algorithm::Fixed, 1, 256, 255),
             MaxTooSmall {
                 max_bytes: 255,
-                bound: 255,
+                lowest: 256,
+                reason: "the size of every chunk",
             },
             "max_bytes = 255",
         ),
@@ -181,7 +246,11 @@ fn impossible_elsewhere() -> Vec<(Parameters, ParameterError, &'static str)> {
 
 #[test]
 fn each_impossible_parameter_is_named() {
-    for (parameters, error, words) in impossible().into_iter().chain(impossible_elsewhere()) {
+    for (parameters, error, words) in impossible()
+        .into_iter()
+        .chain(impossible_elsewhere())
+        .chain(impossible_for_some())
+    {
         assert_eq!(parameters.validate(), Err(error));
         let refused = Chunker::new(&parameters, KeyMaterial::Unkeyed).map(|_| ());
         assert_eq!(refused, Err(error));
@@ -201,4 +270,10 @@ fn debug_shows_parameters_and_no_secret() {
         assert!(!text.contains(&0x1234_5678_9abc_u64.to_string()), "{text}");
         assert!(!text.contains(&b'p'.to_string()), "{text}");
     }
+    let mut parameters = Parameters::new(Algorithm::Restic);
+    let polynomial = 0x003d_a335_8b4d_c173;
+    parameters.own.set(OwnParameter::Polynomial, polynomial);
+    let chunker = Chunker::new(&parameters, KeyMaterial::Unkeyed).expect("restic's own");
+    let text = format!("{chunker:?}");
+    assert!(!text.contains(&polynomial.to_string()), "{text}");
 }

@@ -65,11 +65,11 @@ def tttd(p, key):
 
     def cut(data):
         fingerprint, last = 0, None
-        for i in range(p["min"], len(data)):
+        for i in range(p["min"] - 47, len(data)):
             fingerprint = ((fingerprint << 1) + numbers[data[i]]) & MASK
-            if fingerprint & main == 0:
+            if i >= p["min"] and fingerprint & main == 0:
                 return i
-            if fingerprint & backup == 0:
+            if i >= p["min"] and fingerprint & backup == 0:
                 last = i
         return last if last is not None and len(data) == p["max"] else len(data)
 
