@@ -8,6 +8,7 @@
 use std::fs::{self, File, Metadata};
 use std::path::{Path, PathBuf};
 
+use crate::dataset::manifest::MANIFEST_NAME;
 use crate::failure::{FAILED, Failure};
 use crate::names;
 
@@ -133,6 +134,9 @@ impl DataSet {
             let path = entry.path();
             match entry.metadata() {
                 Ok(metadata) if metadata.is_dir() => self.add_directory(&path),
+                Ok(metadata) if metadata.is_file() && entry.file_name() == MANIFEST_NAME => {
+                    self.skip(&path, "the list of a data set");
+                }
                 Ok(metadata) if metadata.is_file() => self.add_file(&path, &metadata),
                 Ok(metadata) if metadata.is_symlink() => self.skip(&path, "a symlink"),
                 Ok(_) => self.skip(&path, "a special file"),

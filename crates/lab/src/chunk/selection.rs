@@ -86,7 +86,7 @@ impl Setting {
         match self {
             Self::Min(_) | Self::Avg(_) | Self::Max(_) => true,
             Self::Level(_) => Parameters::new(algorithm).has_levels(),
-            Self::Rolling(_) => algorithm == Algorithm::FastCdc,
+            Self::Rolling(rolling) => rolling.is_of(algorithm),
             Self::Own(parameter, _) => parameter.is_of(algorithm),
         }
     }

@@ -75,7 +75,8 @@ pub struct ChunkArguments {
     /// How far it jumps (seqcdc)
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub jump: Option<u64>,
-    /// How many bytes a Gear hash takes at a time: fastest, one, two; the cuts are the same
+    /// Which loop runs: fastest, one (byte after another: fastcdc, gear, rabin, rabin-nc, ae, ae2) or
+    /// two (bytes at a time: fastcdc); the cuts are the same
     #[arg(long, value_name = "HOW", value_parser = selection::parse_rolling)]
     pub rolling: Option<Rolling>,
     /// Measure chunkers of other crates as well

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use chunking::{OwnParameter, Parameters};
+use chunking::{OwnParameter, Parameters, Rolling};
 use serde::Serialize;
 
 use super::machine::Machine;
@@ -321,7 +321,7 @@ fn rolling(contestant: &Contestant) -> Option<&'static str> {
         Method::Own {
             parameters: Parameters { algorithm, .. },
             rolling,
-        } if *algorithm == chunking::Algorithm::FastCdc => Some(rolling_name(*rolling)),
+        } if Rolling::OneByte.is_of(*algorithm) => Some(rolling_name(*rolling)),
         _ => None,
     }
 }

@@ -33,7 +33,7 @@ pub const STAND_INS: &str = "The paper's own data can't be had: what is given st
 pub const TOLERANCES: &str = "\"about n×\" from 80 % of n on, \"nearly\" within 2 %, in every case";
 
 /// Which loops are compared.
-pub const LOOPS: &str = "FC and FC' are the paper's plain loops, one and two bytes at a time. FC* has the same cuts by the fastest loop here, which onefold uses. RC, GC and AE have fastest loops only, with the vector units or several bytes at a time, which the paper's did not have: for speed, hold FC* against them.";
+pub const LOOPS: &str = "All run by the loops that the paper prints: one byte after another, FC' two at a time. FC* has the cuts of FC by the fastest loop here, which is what onefold does; RC, GC and AE have such loops, too (`onefold-lab chunk` measures them).";
 
 /// An experiment's figures as a table: headings, rows.
 pub type Grid = (Vec<String>, Vec<Vec<String>>);

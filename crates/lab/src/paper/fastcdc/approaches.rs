@@ -9,8 +9,9 @@
 //!   its Table 5 are those of 6 and 8 KiB; both are run.
 //! - AE-v1, AE-v2: asymmetric extremum. How the paper set its window is not said: here the expected
 //!   size is 12 KiB, which gives the mean that its Table 5 has (12.2 KiB on most sets).
-//! - FC rolls one byte at a time, FC' two. FC*, which the paper does not have, is what onefold does:
-//!   the same cuts by the fastest loop here. RC, GC and AE have their fastest loops only.
+//! - All of these run by the loops that papers print, one byte after another; FC' takes two bytes at
+//!   a time. FC*, which the paper does not have, is what onefold does: the same cuts by the fastest
+//!   loop here.
 //!
 //! min 0 of the paper is 1 here, or the window where a hash needs one (48).
 
@@ -83,7 +84,10 @@ pub fn fixed() -> Approach {
 
 /// RC or GC at an expected size, between a quarter and eight times of it.
 pub fn plain(name: &str, algorithm: &str, expected: u32) -> Approach {
-    Approach::new(name, format!("{algorithm}:{}", thirds(expected)))
+    Approach::new(
+        name,
+        format!("{algorithm}:{},rolling=one", thirds(expected)),
+    )
 }
 
 /// FC at an expected size, between a quarter and eight times of it.
@@ -119,7 +123,8 @@ pub fn normalized_without_min(name: impl Into<String>, level: u8) -> Approach {
 
 /// RC with normalized chunking.
 fn normalized_rabin(name: &str, min: u32) -> Approach {
-    Approach::new(name, format!("rabin-nc:{},level=2", normalized_sizes(min)))
+    let entry = format!("rabin-nc:{},level=2,rolling=one", normalized_sizes(min));
+    Approach::new(name, entry)
 }
 
 /// The twelve approaches of §4.5 without FC', and RC-v2 and RC-v3 as the paper prints them.
@@ -129,8 +134,8 @@ pub fn nine() -> Vec<Approach> {
         plain("RC-v1", "rabin", 8 << 10),
         normalized_rabin("RC-v2", 6 << 10),
         normalized_rabin("RC-v3", 8 << 10),
-        Approach::new("AE-v1", "ae:min=2K,avg=12K,max=64K".to_owned()),
-        Approach::new("AE-v2", "ae2:min=2K,avg=12K,max=64K".to_owned()),
+        Approach::new("AE-v1", "ae:min=2K,avg=12K,max=64K,rolling=one".to_owned()),
+        Approach::new("AE-v2", "ae2:min=2K,avg=12K,max=64K,rolling=one".to_owned()),
     ];
     approaches.extend(versions(Loop::One));
     approaches

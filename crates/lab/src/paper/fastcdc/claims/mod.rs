@@ -5,8 +5,8 @@
 //! as much" for at least 98 %, "nearly the same" for a difference of at most 2 %: the paper's own
 //! figures that it calls so differ by up to 1.55 %, WEB aside.
 //!
-//! Where FastCDC is held against another algorithm for speed, it is FC*, the fastest loop: RC, GC
-//! and AE run by their fastest loops, too, which the paper's did not have.
+//! Where speeds are compared, all run by the loops that papers print. FC* is listed beside them and
+//! takes no part: RC, GC and AE have fastest loops of their own, which the paper's did not have.
 
 mod sizes;
 mod speeds;
