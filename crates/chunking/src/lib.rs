@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
 //! Content-defined chunking: bytes to cut points.
 //!
-//! Enters: bytes, as a slice ([`Chunker::chunks`]) or as a reader ([`StreamChunker`]), with
+//! Enters: bytes, as a slice ([`Chunker::chunks`]), as a reader ([`StreamChunker`]) or piece by
+//! piece ([`FeedChunker`]), with
 //! [`Parameters`] and, where wanted, a secret ([`KeyMaterial`]). Leaves: chunks, runs of bytes
 //! between two cut points. Cut points follow from contents, so that bytes put in or taken out
 //! move only the cuts near them, and equal data far apart gives equal chunks.
@@ -31,6 +32,7 @@
 
 mod algorithm;
 mod chunker;
+mod feed;
 mod gear_table;
 mod methods;
 mod own;
@@ -42,6 +44,7 @@ mod stream;
 
 pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmInfo, UnknownAlgorithm};
 pub use chunker::{Chunker, Cuts};
+pub use feed::FeedChunker;
 pub use gear_table::{KeyMaterial, UNKEYED_GEAR_TABLE, gear_table_from_bytes};
 pub use kernels::gear::GearTable;
 pub use methods::fastcdc::Rolling;

@@ -83,7 +83,13 @@ impl<R: Read> StreamChunker<R> {
         self.buffer.len()
     }
 
-    /// Begins another stream in the same memory and gives the reader of the old one back.
+    /// The reader, which may stand behind what was handed out.
+    #[must_use]
+    pub fn into_inner(self) -> R {
+        self.reader
+    }
+
+    /// Begins another stream, at offset 0, in the same memory and gives the reader of the old one back.
     ///
     /// Bytes of the old stream that were read and not handed out are dropped.
     pub fn restart(&mut self, reader: R) -> R {

@@ -3,8 +3,8 @@
 use crate::random::{Splitmix64, random_bytes};
 use crate::{lengths, sized, unkeyed};
 use chunking::{
-    ALGORITHMS, Algorithm, Chunker, KeyMaterial, OWN_PARAMETERS, OwnParameter, ParameterError,
-    Parameters, StreamChunker,
+    ALGORITHMS, Algorithm, Chunker, FeedChunker, KeyMaterial, OWN_PARAMETERS, OwnParameter,
+    ParameterError, Parameters, StreamChunker,
 };
 use proptest::prelude::*;
 use std::io::{self, Read};
@@ -106,6 +106,35 @@ fn streamed_lengths<R: Read>(mut stream: StreamChunker<R>) -> Vec<usize> {
     }
 }
 
+/// The lengths of what comes out when `data` is fed in pieces of the given sizes.
+fn fed_lengths(
+    chunker: Chunker,
+    data: &[u8],
+    mut sizes: Box<dyn Iterator<Item = usize>>,
+) -> Vec<usize> {
+    let max_bytes = chunker.parameters().max_bytes as usize;
+    let mut feed = FeedChunker::new(chunker);
+    let (mut lengths, mut joined, mut rest) = (Vec::new(), Vec::new(), data);
+    while !rest.is_empty() {
+        let size = sizes.next().expect("endless sizes").min(rest.len());
+        let (piece, behind) = rest.split_at(size);
+        feed.feed(piece, |chunk| {
+            lengths.push(chunk.len());
+            joined.extend_from_slice(chunk);
+        });
+        assert!(feed.pending_bytes() < max_bytes);
+        assert_eq!(feed.offset(), joined.len() as u64);
+        rest = behind;
+    }
+    let total = feed.finish(|chunk| {
+        lengths.push(chunk.len());
+        joined.extend_from_slice(chunk);
+    });
+    assert_eq!(total, data.len() as u64);
+    assert!(joined == data, "the bytes themselves");
+    lengths
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(768))]
 
@@ -138,8 +167,11 @@ proptest! {
         let chunker = unkeyed(&parameters);
         let expected = lengths(&chunker, &data);
         let random = Splitmix64(seed).map(|number| 1 + (number % largest) as usize);
-        let stream = StreamChunker::new(chunker, Reads(&data, Box::new(random)));
-        prop_assert_eq!(streamed_lengths(stream), expected);
+        let sizes: Vec<usize> = random.take(200).collect();
+        let endless = || Box::new(sizes.clone().into_iter().cycle());
+        let stream = StreamChunker::new(chunker.clone(), Reads(&data, endless()));
+        prop_assert_eq!(streamed_lengths(stream), &expected[..]);
+        prop_assert_eq!(fed_lengths(chunker, &data, endless()), expected);
     }
 }
 
@@ -154,6 +186,8 @@ fn read_sizes_do_not_matter_at_usual_sizes() {
             let reads = Reads(&data, Box::new(std::iter::repeat(size)));
             let stream = StreamChunker::new(chunker.clone(), reads);
             assert_eq!(streamed_lengths(stream), expected, "{} {size}", info.name);
+            let fed = fed_lengths(chunker.clone(), &data, Box::new(std::iter::repeat(size)));
+            assert_eq!(fed, expected, "{} {size}", info.name);
         }
     }
 }
