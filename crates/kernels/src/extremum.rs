@@ -71,16 +71,20 @@ pub mod scalar {
     #[must_use]
     pub fn asymmetric(order: Order, bytes: &[u8], window: usize) -> Option<usize> {
         let positions = (bytes.len() + 1).checked_sub(VALUE_BYTES)?;
-        let mut maximum = 0;
+        if positions == 0 {
+            return None;
+        }
+        let (mut maximum, mut greatest) = (0, value_at(order, bytes, 0));
         for position in 1..positions {
             if position - maximum > window {
                 break;
             }
-            if value_at(order, bytes, position) > value_at(order, bytes, maximum) {
-                maximum = position;
+            let value = value_at(order, bytes, position);
+            if value > greatest {
+                (maximum, greatest) = (position, value);
             }
         }
-        (positions > 0).then_some(maximum)
+        Some(maximum)
     }
 
     /// The first position that has `reach` positions before and behind it, each of a smaller value.
