@@ -130,6 +130,22 @@ proptest! {
     }
 }
 
+/// The cuts that xet-core's own test holds (xet-data 1.8.0, `test_correctness_1mb_random_data`),
+/// whose data is splitmix64 from 0. The crate itself was run beside ours on 240 MB, whole and in
+/// pieces, without a difference; it is no dependency here, for it brings three hundred others.
+#[test]
+fn xet_core_s_published_cuts() {
+    let data = random_bytes(0, 1_000_000);
+    assert_eq!((data[0], data[127], data[111_111]), (175, 132, 118));
+    let chunker = unkeyed(&Parameters::new(Algorithm::Xet));
+    let ends: Vec<usize> = chunker.chunks(&data).map(|chunk| chunk.end).collect();
+    let published = [
+        84_493, 134_421, 144_853, 243_318, 271_793, 336_457, 467_529, 494_581, 582_000, 596_735,
+        616_815, 653_164, 678_202, 724_510, 815_591, 827_760, 958_832, 991_092, 1_000_000,
+    ];
+    assert_eq!(ends, published);
+}
+
 #[test]
 fn real_sizes() {
     let data = random_bytes(21, 8 << 20);
