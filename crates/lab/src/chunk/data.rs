@@ -8,7 +8,7 @@
 use std::fs::{self, File, Metadata};
 use std::path::{Path, PathBuf};
 
-use crate::dataset::manifest::MANIFEST_NAME;
+use crate::dataset::manifest::{MANIFEST_NAME, Manifest};
 use crate::failure::{FAILED, Failure};
 use crate::names;
 
@@ -134,10 +134,13 @@ impl DataSet {
             let path = entry.path();
             match entry.metadata() {
                 Ok(metadata) if metadata.is_dir() => self.add_directory(&path),
-                Ok(metadata) if metadata.is_file() && entry.file_name() == MANIFEST_NAME => {
-                    self.skip(&path, "the list of a data set");
+                Ok(metadata) if metadata.is_file() => {
+                    if is_manifest(directory, &path) {
+                        self.skip(&path, "the list of a data set");
+                    } else {
+                        self.add_file(&path, &metadata);
+                    }
                 }
-                Ok(metadata) if metadata.is_file() => self.add_file(&path, &metadata),
                 Ok(metadata) if metadata.is_symlink() => self.skip(&path, "a symlink"),
                 Ok(_) => self.skip(&path, "a special file"),
                 Err(error) => self.fail(&path, &error),
@@ -206,6 +209,12 @@ pub fn fill_random(seed: u64, offset: u64, out: &mut [u8]) {
     reader.fill(out);
 }
 
+/// Whether the file is what `onefold-lab dataset` writes beside its versions.
+fn is_manifest(directory: &Path, path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == MANIFEST_NAME)
+        && matches!(Manifest::read(directory), Ok(Some(_)))
+}
+
 /// The first random numbers of a seed.
 #[cfg(test)]
 pub fn random_bytes(seed: u64, length: usize) -> Vec<u8> {
@@ -241,6 +250,18 @@ mod tests {
         assert_eq!(set.notices.len(), 2);
         let given = DataSet::of_paths(&[root.join("link"), root.join("a")]).unwrap();
         assert_eq!(given.bytes(), 2);
+    }
+
+    #[test]
+    fn the_list_of_a_data_set_is_no_data_and_another_file_of_its_name_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::write(root.join("v01.tar"), "tar").unwrap();
+        fs::create_dir(root.join("own")).unwrap();
+        fs::write(root.join("own").join(MANIFEST_NAME), "{}").unwrap();
+        Manifest::new("tar", 3, 1, 0).write(root).unwrap();
+        let set = DataSet::of_paths(&[root.to_owned()]).unwrap();
+        assert_eq!((set.bytes(), set.skipped), (5, 1));
     }
 
     #[test]
