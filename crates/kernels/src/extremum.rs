@@ -8,8 +8,8 @@
 //! Method. Both rest on one question, which position holds a value greater than a bound, and
 //! almost no position does. A value can be greater only if its head is at least the head of the
 //! bound: one byte in big-endian order, one product of 16 bits in scrambled order. The compiler
-//! makes vectors of that comparison, [`BLOCK`] positions at a time; only where it holds are whole
-//! values compared, [`PART`] positions at a time. Runs of one byte, whose heads may all be equal
+//! makes vectors of that comparison, `BLOCK` positions at a time; only where it holds are whole
+//! values compared, `PART` positions at a time. Runs of one byte, whose heads may all be equal
 //! to that of the bound, are known by their bytes: one value speaks for all positions.
 //!
 //! [`symmetric`] asks each position about twice: ahead from a candidate until something is as
@@ -226,7 +226,7 @@ fn find_greater<V: Value>(bytes: &[u8], bound: u64) -> Option<usize> {
     Some(start + position)
 }
 
-/// The same, [`PART`] positions at a time.
+/// The same, `PART` positions at a time.
 #[inline(never)]
 fn find_greater_in_parts<V: Value>(bytes: &[u8], bound: u64, head: V::Head) -> Option<usize> {
     let mut start = 0;

@@ -7,7 +7,7 @@
 //! [`KINDS`] is the one table of data sets; `docs/guide/datasets.md` says more about each. What
 //! they share: the target directory that is filled in, verified and never left half-built
 //! ([`site`]), seeded randomness that gives the same bits everywhere ([`seeded`]), tars that do
-//! ([`archive`]), and other programs, with an error that helps when one is missing ([`programs`]).
+//! ([`archive`]), and other programs, with an error that helps when one is missing (`programs`).
 
 pub mod archive;
 mod backup_tree;
