@@ -83,7 +83,10 @@ fn the_list_names_all() {
 fn bad_arguments_are_refused() {
     let parent = TempDir::new().unwrap();
     let directory = parent.path().join("set");
-    let said = fails("no-such", &directory, &[]);
+    let mut command = lab();
+    let output = command.args(["dataset", "no-such"]).arg(&directory);
+    let output = output.assert().code(2).get_output().clone();
+    let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("there are tar, lnx"), "{said}");
     let said = fails("syn", &directory, &["--versions", "1"]);
     assert!(said.contains("at least two"), "{said}");

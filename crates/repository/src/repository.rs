@@ -148,24 +148,23 @@ impl Repository {
         }
     }
 
-    /// Creates a repository: encrypted under `password`, or readable by anybody without one.
+    /// Whether a repository could be created with these options. Touches nothing.
     ///
     /// # Errors
-    /// When there is one already, a parameter is impossible, or the store fails.
-    pub fn create(
-        store: Arc<dyn ObjectStore>,
-        password: Option<&Password>,
+    /// Which parameter is impossible.
+    pub fn check_options(
+        is_encrypted: bool,
         options: &CreateOptions,
-        settings: RunSettings,
-    ) -> Result<Self, RepositoryError> {
-        if Self::inspect(store.as_ref())?.is_some() {
-            let location = store.location();
-            return Err(ConfigError::AlreadyExists { location }.into());
-        }
-        refuse_remains(store.as_ref())?;
-        let encryption = match password {
-            Some(_) => Encryption::Aes256Gcm,
-            None => Encryption::None,
+    ) -> Result<(), RepositoryError> {
+        Self::config_of(is_encrypted, options).map(|_| ())
+    }
+
+    /// The configuration of a new repository, with an id of its own.
+    fn config_of(is_encrypted: bool, options: &CreateOptions) -> Result<Config, RepositoryError> {
+        let encryption = if is_encrypted {
+            Encryption::Aes256Gcm
+        } else {
+            Encryption::None
         };
         let now = Timestamp::now().seconds;
         let mut config = Config::new(ObjectId::random(), encryption, now, PROGRAM);
@@ -183,6 +182,25 @@ impl Repository {
         }
         config.chunker.validate()?;
         config.validate()?;
+        Ok(config)
+    }
+
+    /// Creates a repository: encrypted under `password`, or readable by anybody without one.
+    ///
+    /// # Errors
+    /// When there is one already, a parameter is impossible, or the store fails.
+    pub fn create(
+        store: Arc<dyn ObjectStore>,
+        password: Option<&Password>,
+        options: &CreateOptions,
+        settings: RunSettings,
+    ) -> Result<Self, RepositoryError> {
+        if Self::inspect(store.as_ref())?.is_some() {
+            let location = store.location();
+            return Err(ConfigError::AlreadyExists { location }.into());
+        }
+        refuse_remains(store.as_ref())?;
+        let config = Self::config_of(password.is_some(), options)?;
         let secrets = Secrets::random();
         let id = ObjectId::random();
         let slot = match password {

@@ -3,8 +3,8 @@
 use chunking::{ALGORITHMS, Algorithm, OWN_PARAMETERS, OwnParameter, Parameters};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use repository::CreateOptions;
 use repository::config::ConfigError;
+use repository::{CreateOptions, Repository};
 
 use crate::arguments::parse_size;
 use crate::events::{Event, Summary};
@@ -83,6 +83,7 @@ pub fn run(session: &Session, arguments: &InitArguments) -> anyhow::Result<ExitC
                 .into());
         }
     }
+    Repository::check_options(!arguments.no_encryption, &arguments.options())?;
     let password = if arguments.no_encryption {
         warn_unencrypted(session, &shown)?;
         None

@@ -177,6 +177,34 @@ fn parameters_of_a_repository_are_taken() {
         .says("fastcdc");
 }
 
+/// Runs a line on a repository that asks for a password.
+fn with_password(sandbox: &Sandbox, line: &[&str]) {
+    sandbox.write("password", b"secret\n");
+    sandbox.ok(&[line, &["--password-file", "password"]].concat());
+}
+
+#[test]
+fn any_chunker_can_be_taken_but_an_unkeyed_one_only_knowingly() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tree/data", &noise(1_000_000, 6));
+    sandbox
+        .run(&["init", "--algorithm", "ram"])
+        .expect(2)
+        .says("ram cuts chunks without a key");
+    assert!(!sandbox.path("repository").exists());
+    let rabin = ["init", "--algorithm", "rabin-nc", "--chunker-parameter"];
+    with_password(&sandbox, &[&rabin[..], &["window_bytes=64"]].concat());
+    with_password(&sandbox, &["backup", "tree"]);
+    with_password(&sandbox, &["check", "--read-data"]);
+
+    let sandbox = Sandbox::new();
+    sandbox.write("tree/data", &noise(1_000_000, 7));
+    let ram = ["init", "--algorithm", "ram", "--allow-unkeyed-chunker"];
+    with_password(&sandbox, &ram);
+    with_password(&sandbox, &["backup", "tree"]);
+    with_password(&sandbox, &["check", "--read-data"]);
+}
+
 #[test]
 fn an_empty_directory_becomes_a_repository() {
     let sandbox = Sandbox::new();

@@ -73,10 +73,22 @@ fn impossible_parameters_are_2() {
         &["--chunk-sizes", "8K,4K,64K"][..],
         &["--container-size", "1K"],
         &["--normalization", "99"],
+        &["--chunker-parameter", "window_bytes=64"],
+        &[
+            "--algorithm",
+            "rabin",
+            "--chunker-parameter",
+            "window_bytes=50",
+        ],
     ] {
         let mut line = vec!["init", "--no-encryption"];
         line.extend(arguments);
-        sandbox.run(&line).expect(2);
+        let said = sandbox.run(&line).expect(2).stderr;
+        assert!(
+            !said.contains("WILL NOT BE"),
+            "refused before it begins: {said}"
+        );
+        assert!(!sandbox.path("repository").exists(), "nothing is left");
     }
 }
 

@@ -11,7 +11,7 @@ use chunking::{ALGORITHMS, Algorithm, OWN_PARAMETERS, OwnParameter, Parameters, 
 use super::contestant::{Contestant, Method};
 use super::rivals::{RIVALS, Rival};
 use crate::failure::Failure;
-use crate::units;
+use crate::units::{self, short_bytes};
 
 /// Stands for every algorithm.
 pub const ALL: &str = "all";
@@ -340,6 +340,7 @@ fn add_all(
             }
         }
     }
+    note_unlike_sizes(selection);
     for setting in common.iter().chain(&entry.settings) {
         let without: Vec<_> = ALGORITHMS
             .iter()
@@ -355,6 +356,38 @@ fn add_all(
         }
     }
     Ok(())
+}
+
+/// Says which have another expected size than the first, as presets of other programs do.
+fn note_unlike_sizes(selection: &mut Selection) {
+    let sizes = |contestant: &Contestant| match &contestant.method {
+        Method::Own { parameters, .. } => Some(*parameters),
+        Method::Rival(_) => None,
+    };
+    let Some(first) = selection.contestants.first().and_then(sizes) else {
+        return;
+    };
+    let unlike: Vec<String> = selection
+        .contestants
+        .iter()
+        .filter_map(|contestant| Some((&contestant.label, sizes(contestant)?)))
+        .filter(|(_, parameters)| parameters.avg_bytes != first.avg_bytes)
+        .map(|(label, parameters)| {
+            let [min, avg, max] = [
+                parameters.min_bytes,
+                parameters.avg_bytes,
+                parameters.max_bytes,
+            ]
+            .map(|bytes| short_bytes(u64::from(bytes)));
+            format!("{label} ({min}, {avg}, {max})")
+        })
+        .collect();
+    if !unlike.is_empty() {
+        selection.notes.push(format!(
+            "other sizes than the rest, so do not compare their ratios: {}",
+            unlike.join(", ")
+        ));
+    }
 }
 
 fn refuse_equal_labels(contestants: &[Contestant]) -> Result<(), Failure> {
@@ -439,9 +472,16 @@ mod tests {
         let selection = select(ALL, &[Setting::Level(1)]).unwrap();
         assert_eq!(selection.contestants.len(), ALGORITHMS.len());
         assert_eq!(own(&selection.contestants[0]).0.normalization, 1);
-        assert!(selection.notes[0].contains("'level' is ignored"));
-        assert!(selection.notes[0].contains("gear"));
-        assert_eq!(select(ALL, &[]).unwrap().notes, [""; 0]);
+        let ignored = &selection.notes[1];
+        assert!(ignored.contains("'level' is ignored"), "{ignored}");
+        assert!(ignored.contains("gear"));
+        let plain = select(ALL, &[]).unwrap().notes;
+        assert_eq!(plain.len(), 1);
+        assert!(
+            plain[0].ends_with("xet (8K, 64K, 128K), restic (512K, 1M, 8M)"),
+            "{plain:?}"
+        );
+        assert_eq!(select("gear,fastcdc", &[]).unwrap().notes, [""; 0]);
         let impossible = select(ALL, &[Setting::Max(16 << 10)]).unwrap();
         assert!(impossible.contestants.len() < ALGORITHMS.len());
         assert!(

@@ -7,8 +7,9 @@ use clap::{Args, Subcommand};
 
 use super::chunk::{partial, print, tell, write_file};
 use crate::chunk::measuring::Effort;
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure};
 use crate::interrupt;
+use crate::names;
 use crate::paper::fastcdc::experiments::{EXPERIMENTS, Experiment};
 use crate::paper::fastcdc::published::DATA_SETS;
 use crate::paper::fastcdc::{self, GivenSet, Plan};
@@ -159,6 +160,12 @@ fn sets(data: &[String]) -> Result<Vec<GivenSet>, Failure> {
             );
         };
         let path = PathBuf::from(path);
+        if let Err(error) = path.metadata() {
+            let shown = names::escaped(&path);
+            return Err(
+                Failure::new(FAILED, format!("cannot read {shown}: {error}")).with_hint(hint),
+            );
+        }
         match sets.iter_mut().find(|set| set.name == *name) {
             Some(set) => set.paths.push(path),
             None => sets.push(GivenSet {
@@ -187,6 +194,11 @@ fn experiments(list: &str) -> Result<Vec<Experiment>, Failure> {
         if !experiments.contains(&experiment) {
             experiments.push(experiment);
         }
+    }
+    if experiments == [Experiment::Fig15] {
+        return Err(Failure::usage(
+            "fig15 can't be run: the pipeline that it measures is not here yet",
+        ));
     }
     Ok(experiments)
 }

@@ -32,7 +32,9 @@ mod web;
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+
+use crate::failure::Failure;
 
 use manifest::Manifest;
 use site::Site;
@@ -198,7 +200,9 @@ impl Kind {
     pub fn named(name: &str) -> Result<&'static Self> {
         let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
             let names: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
-            bail!("no data set '{name}'; there are {}", names.join(", "));
+            let message = format!("no data set '{name}'");
+            let hint = format!("there are {}", names.join(", "));
+            return Err(Failure::usage(message).with_hint(hint).into());
         };
         Ok(kind)
     }

@@ -77,7 +77,7 @@ pub fn text(report: &ChunkReport) -> String {
     if has_fixed {
         let _ = writeln!(
             text,
-            "\nChunks of one size look at no byte: their speed means nothing."
+            "\nChunks of one size look at no byte, so they have no speed."
         );
     }
     for note in &report.notes {
@@ -131,7 +131,11 @@ pub fn row(result: &ResultReport) -> [String; 13] {
     let seconds = |value: f64| format!("{} s", units::three_digits(value));
     [
         result.label.clone(),
-        units::three_digits(result.gigabytes_per_second()),
+        if result.reads_the_data() {
+            units::three_digits(result.gigabytes_per_second())
+        } else {
+            "–".to_owned()
+        },
         or_dash(result.dedup_ratio, |ratio| format!("{ratio:.3}")),
         or_dash(result.dedup_saved_percent, |saved| format!("{saved:.2} %")),
         units::count(result.chunks),
