@@ -24,17 +24,19 @@ pub(crate) fn is_irreducible(polynomial: u64) -> bool {
     true
 }
 
-/// The irreducible polynomial of this degree, at most 63, that the 2048 bytes of a key stand for:
-/// the XOR of their 256 numbers, with the bits above the degree cleared and the bits `degree` and 0
-/// set; then, until it is irreducible, 2 more, where all ones wrap to the lowest.
+/// The degree of a key's polynomial.
+const KEY_DEGREE: u32 = 63;
+
+/// The irreducible polynomial of degree 63 that the 2048 bytes of a key stand for: the XOR of their
+/// 256 numbers, with the bits 63 and 0 set; then, until it is irreducible, 2 more, where all ones
+/// wrap to the lowest.
 ///
 /// Stored data depends on it: it is frozen.
-pub(crate) fn from_table(table: &GearTable, degree: u32) -> u64 {
-    let ends = 1 << degree | 1;
-    let inside = (1u64 << degree) - 1;
-    let mut candidate = table.iter().fold(0, |sum, number| sum ^ number) & inside | ends;
+pub(crate) fn from_table(table: &GearTable) -> u64 {
+    let ends = 1 << KEY_DEGREE | 1;
+    let mut candidate = table.iter().fold(0, |sum, number| sum ^ number) | ends;
     while !is_irreducible(candidate) {
-        candidate = (candidate + 2) & inside | ends;
+        candidate = candidate.wrapping_add(2) | ends;
     }
     candidate
 }
@@ -117,18 +119,15 @@ mod tests {
     #[test]
     fn a_key_gives_a_polynomial_of_its_degree() {
         let mut table = [0u64; 256];
-        assert_eq!(from_table(&table, 63), 1 << 63 | 0b11);
+        assert_eq!(from_table(&table), 1 << 63 | 0b11);
         // The numbers that cancel do not matter; all ones wrap.
         table[3] = u64::MAX;
         table[4] = 7;
         table[5] = 7;
-        let wrapped = from_table(&table, 32);
-        assert!(is_irreducible(wrapped));
-        assert_eq!(wrapped.ilog2(), 32);
-        for (number, degree) in [(0x1234_5678_9abc_def1, 63), (99, 32), (1 << 40, 32)] {
+        for number in [0, 0x1234_5678_9abc_def1, 99, 1 << 40] {
             table[9] = number;
-            let polynomial = from_table(&table, degree);
-            assert!(is_irreducible(polynomial) && polynomial.ilog2() == degree);
+            let polynomial = from_table(&table);
+            assert!(is_irreducible(polynomial) && polynomial.ilog2() == 63);
         }
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn scanner(
 ) -> Result<rabin::Rabin, ParameterError> {
     let polynomial = match (key, parameters.own.get(OwnParameter::Polynomial)) {
         (KeyMaterial::Unkeyed, given) => given.unwrap_or(LBFS_POLYNOMIAL),
-        (KeyMaterial::Table(table), None) => polynomial::from_table(table, 63),
+        (KeyMaterial::Table(table), None) => polynomial::from_table(table),
         (KeyMaterial::Table(_), Some(_)) => return Err(ParameterError::PolynomialBesideKey),
     };
     let window = rules::window_bytes(parameters) as usize;

@@ -218,7 +218,7 @@ fn a_key_decides_the_cuts_and_stays_secret() {
             unreachable!()
         };
         let shown = format!("{:?}", keyed(7));
-        let secret = polynomial::from_table(&table, 63);
+        let secret = polynomial::from_table(&table);
         assert!(shown.contains("avg_bytes: 1024") && !shown.contains(&secret.to_string()));
         assert!(!shown.contains(&table[0].to_string()));
     }
@@ -235,7 +235,7 @@ fn a_key_is_its_polynomial() {
     let KeyMaterial::Table(table) = key(5) else {
         unreachable!()
     };
-    let secret = polynomial::from_table(&table, 63);
+    let secret = polynomial::from_table(&table);
     for algorithm in [Algorithm::Rabin, Algorithm::RabinNc] {
         let parameters = Parameters::new(algorithm);
         let given = with(parameters, OwnParameter::Polynomial, secret);

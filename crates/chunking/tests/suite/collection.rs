@@ -1,6 +1,6 @@
 //! What holds for every algorithm of the table, on any possible parameters and any data.
 
-use crate::random::{Splitmix64, random_bytes};
+use crate::random::{Splitmix64, any_data, random_bytes};
 use crate::{lengths, sized, unkeyed};
 use chunking::{
     ALGORITHMS, Algorithm, Chunker, FeedChunker, KeyMaterial, OWN_PARAMETERS, OwnParameter,
@@ -45,27 +45,6 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
                 .unwrap_or_else(|| small(algorithm))
         },
     )
-}
-
-/// Bytes of 1 to 256 symbols, with a run of one byte somewhere.
-fn any_data() -> impl Strategy<Value = Vec<u8>> {
-    (
-        any::<u64>(),
-        0usize..60_000,
-        1u16..=256,
-        0usize..60_000,
-        0usize..20_000,
-    )
-        .prop_map(|(seed, length, symbols, run_start, run_length)| {
-            let mut data = random_bytes(seed, length);
-            for byte in &mut data {
-                *byte = (u16::from(*byte) % symbols) as u8;
-            }
-            let run_start = run_start.min(length);
-            let run_end = (run_start + run_length).min(length);
-            data[run_start..run_end].fill(seed as u8);
-            data
-        })
 }
 
 /// Fails unless `lengths` are those of possible chunks of `total` bytes.

@@ -1,6 +1,6 @@
 //! The chunker beside Algorithm 2 as printed, on any parameters, tables and data.
 
-use crate::random::{Splitmix64, random_bytes};
+use crate::random::{Splitmix64, any_data, random_bytes};
 use crate::{algorithm2, fastcdc, lengths, unkeyed};
 use chunking::{Chunker, GearTable, KeyMaterial, Parameters, Rolling, UNKEYED_GEAR_TABLE};
 use proptest::prelude::*;
@@ -19,27 +19,6 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
         })
         .prop_map(|(min_bytes, avg_bytes, max_bytes, level)| {
             fastcdc(min_bytes, avg_bytes, max_bytes, level)
-        })
-}
-
-/// Bytes of 1 to 256 symbols, with a run of one byte somewhere.
-fn any_data() -> impl Strategy<Value = Vec<u8>> {
-    (
-        any::<u64>(),
-        0usize..60_000,
-        1u16..=256,
-        0usize..60_000,
-        0usize..20_000,
-    )
-        .prop_map(|(seed, length, symbols, run_start, run_length)| {
-            let mut data = random_bytes(seed, length);
-            for byte in &mut data {
-                *byte = (u16::from(*byte) % symbols) as u8;
-            }
-            let run_start = run_start.min(length);
-            let run_end = (run_start + run_length).min(length);
-            data[run_start..run_end].fill(seed as u8);
-            data
         })
 }
 

@@ -1,27 +1,21 @@
 //! `onefold-lab chunk FILES…`: every way of cutting, measured on any data.
 
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::Context as _;
 use chunking::{OwnParameter, Rolling};
 use clap::Args;
 
-use crate::chunk::data::{DataSet, Notice};
+use super::output::{self, Forms, STDOUT, partial, tell};
+use crate::chunk::data::DataSet;
 use crate::chunk::measuring::{Effort, measure};
 use crate::chunk::selection::{self, ALL, Setting};
-use crate::failure::{Failure, PARTIAL};
+use crate::failure::Failure;
 use crate::interrupt;
-use crate::names;
 use crate::progress::Progress;
 use crate::report::chunk_report::ChunkReport;
 use crate::report::{chunk_page, chunk_table};
-use crate::units::{self, parse_bytes, parse_chunk_bytes};
-
-/// Stands for the standard output.
-const STDOUT: &str = "-";
+use crate::units::{parse_bytes, parse_chunk_bytes};
 
 const AFTER_HELP: &str = "\
 Sizes are like 8K, 64KiB, 1.5M or 4096. An entry of LIST may have settings of its own:
@@ -136,7 +130,18 @@ pub fn run(arguments: &ChunkArguments) -> anyhow::Result<()> {
         selection.notes,
     );
     report.seconds = started.elapsed().as_secs_f64();
-    write(arguments, &report)?;
+    let forms = Forms {
+        html: arguments.html.as_ref(),
+        csv: arguments.csv.as_ref(),
+        is_json: arguments.json,
+    };
+    output::write(
+        &forms,
+        &report,
+        chunk_page::page,
+        chunk_table::csv,
+        chunk_table::text,
+    )?;
     match report.data.failed {
         0 => Ok(()),
         failed => Err(partial(failed, arguments.json)),
@@ -176,63 +181,4 @@ impl ChunkArguments {
         ];
         settings.into_iter().flatten().collect()
     }
-}
-
-/// Says what happened to files.
-pub fn tell(notices: &[Notice], progress: &Progress) {
-    for notice in notices {
-        let path = names::escaped(&notice.path);
-        if notice.is_error {
-            progress.warning(&format!("Error: {path}: {}", notice.message));
-        } else {
-            progress.note(&format!("Note: {path}: {}", notice.message));
-        }
-    }
-}
-
-/// The report in every form that is wanted. With JSON, a failure to read has a place in it.
-fn write(arguments: &ChunkArguments, report: &ChunkReport) -> anyhow::Result<()> {
-    if let Some(path) = &arguments.html {
-        write_file(path, &chunk_page::page(report))?;
-    }
-    let is_stdout_csv = arguments.csv.as_deref() == Some(Path::new(STDOUT));
-    if let Some(path) = &arguments.csv {
-        let text = chunk_table::csv(report)?;
-        if is_stdout_csv {
-            print(&text)?;
-        } else {
-            write_file(path, &text)?;
-        }
-    }
-    if arguments.json {
-        print(&format!("{}\n", serde_json::to_string(report)?))
-    } else if is_stdout_csv {
-        Ok(())
-    } else {
-        print(&chunk_table::text(report))
-    }
-}
-
-/// Writes a file that was asked for.
-pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot write {}", names::escaped(path)))
-}
-
-/// Prints to the standard output.
-pub fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .context("cannot print")
-}
-
-/// Some files could not be read, though everything else was measured.
-pub fn partial(failed: u64, is_json: bool) -> anyhow::Error {
-    let files = units::counted(failed, "file or directory", "files and directories");
-    let message = if is_json {
-        String::new()
-    } else {
-        format!("{files} could not be read (named above): the figures are of the others")
-    };
-    Failure::new(PARTIAL, message).into()
 }

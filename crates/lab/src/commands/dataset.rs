@@ -10,7 +10,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 
+use super::output::print;
 use crate::dataset::{self, KINDS, Kind, Outcome, Request};
+use crate::units::parse_bytes;
 
 /// What to build, and where.
 #[derive(Debug, Args)]
@@ -25,8 +27,7 @@ pub struct DatasetArguments {
     /// what is missing filled in
     #[arg(value_name = "DIR", required_unless_present = "list")]
     pub directory: Option<PathBuf>,
-    /// About how many bytes all versions have together: a number, with K, M or G behind it for
-    /// powers of 1024
+    /// About how many bytes all versions have together, such as 64M
     #[arg(long, value_parser = bytes)]
     pub size: Option<u64>,
     /// How many versions
@@ -62,12 +63,14 @@ pub fn run(arguments: &DatasetArguments) -> Result<()> {
         print_json(&request, &outcome, seconds)
     } else {
         let manifest = &outcome.manifest;
-        println!("versions {}", manifest.versions.len());
-        println!("built    {}", outcome.built);
-        println!("files    {}", manifest.files);
-        println!("bytes    {}", manifest.bytes);
-        println!("digest   {}", manifest.digest.as_deref().unwrap_or("-"));
-        Ok(())
+        print(&format!(
+            "versions {}\nbuilt    {}\nfiles    {}\nbytes    {}\ndigest   {}\n",
+            manifest.versions.len(),
+            outcome.built,
+            manifest.files,
+            manifest.bytes,
+            manifest.digest.as_deref().unwrap_or("-")
+        ))
     }
 }
 
@@ -98,8 +101,7 @@ fn print_json(request: &Request, outcome: &Outcome, seconds: f64) -> Result<()> 
         "seconds": (seconds * 1000.0).round() / 1000.0,
         "versions": versions,
     });
-    println!("{}", serde_json::to_string_pretty(&summary)?);
-    Ok(())
+    print(&format!("{}\n", serde_json::to_string_pretty(&summary)?))
 }
 
 fn list(is_json: bool) -> Result<()> {
@@ -115,39 +117,26 @@ fn list(is_json: bool) -> Result<()> {
             })
         };
         let all: Vec<_> = KINDS.iter().map(entry).collect();
-        println!("{}", serde_json::to_string_pretty(&all)?);
-        return Ok(());
+        return print(&format!("{}\n", serde_json::to_string_pretty(&all)?));
     }
-    for kind in KINDS {
-        println!("{}", kind.name);
-        println!("  stands for {}", kind.stands_for);
-        println!("  needs      {}", kind.needs);
-        println!(
-            "  default    {} MiB in {} versions; built twice: {}",
+    let entry = |kind: &Kind| {
+        format!(
+            "{}\n  stands for {}\n  needs      {}\n  default    {} MiB in {} versions; built twice: {}\n",
+            kind.name,
+            kind.stands_for,
+            kind.needs,
             kind.bytes_default >> 20,
             kind.versions_default,
             kind.sameness.name()
-        );
-    }
-    Ok(())
+        )
+    };
+    print(&KINDS.iter().map(entry).collect::<String>())
 }
 
-/// `64M` and the like.
+/// The size of a data set: what a size is elsewhere, and not nothing.
 fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" | "B" => 0,
-        "K" | "KIB" => 10,
-        "M" | "MIB" => 20,
-        "G" | "GIB" => 30,
-        unit => return Err(format!("'{unit}' is no unit; there are K, M, G")),
-    };
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| format!("'{digits}' is no whole number"))?;
     let most = 1 << 44;
-    number
-        .checked_mul(1 << shift)
+    Some(parse_bytes(text)?)
         .filter(|bytes| (1..=most).contains(bytes))
         .ok_or_else(|| "a size is at least 1 byte and at most 16 TiB".to_owned())
 }
@@ -161,7 +150,7 @@ mod tests {
         assert_eq!(bytes("64M"), Ok(64 << 20));
         assert_eq!(bytes("3GiB"), Ok(3 << 30));
         assert_eq!(bytes("4096"), Ok(4096));
-        for wrong in ["", "M", "1.5M", "-1", "0", "7T", "99999999999G", "ä"] {
+        for wrong in ["", "M", "-1", "0", "17T", "99999999999G", "ä"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,6 +1,7 @@
-//! The verbs, one file each: arguments, and what is printed.
+//! The verbs, one file each: arguments, and what is printed; `output` is what they share.
 
 pub mod chunk;
 pub mod chunk_passes;
 pub mod dataset;
+mod output;
 pub mod paper;

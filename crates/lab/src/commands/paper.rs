@@ -1,11 +1,11 @@
 //! `onefold-lab paper NAME`: the experiments of a paper, beside its own figures.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
 
-use super::chunk::{partial, print, tell, write_file};
+use super::output::{self, Forms, STDOUT, partial, tell};
 use crate::chunk::measuring::Effort;
 use crate::failure::{FAILED, Failure};
 use crate::interrupt;
@@ -18,8 +18,6 @@ use crate::report::paper_report::PaperReport;
 use crate::report::{paper_page, paper_table};
 use crate::units::parse_bytes;
 
-/// Stands for the standard output.
-const STDOUT: &str = "-";
 /// Stands for every experiment.
 const ALL: &str = "all";
 
@@ -112,7 +110,18 @@ fn run_fastcdc(arguments: &FastcdcArguments) -> anyhow::Result<()> {
     }
     let mut report = PaperReport::new(&plan, outcome);
     report.seconds = started.elapsed().as_secs_f64();
-    write(arguments, &report)?;
+    let forms = Forms {
+        html: arguments.html.as_ref(),
+        csv: arguments.csv.as_ref(),
+        is_json: arguments.json,
+    };
+    output::write(
+        &forms,
+        &report,
+        paper_page::page,
+        paper_table::csv,
+        paper_table::text,
+    )?;
     match report.data_sets.iter().map(|set| set.data.failed).sum() {
         0 => Ok(()),
         failed => Err(partial(failed, arguments.json)),
@@ -201,26 +210,4 @@ fn experiments(list: &str) -> Result<Vec<Experiment>, Failure> {
         ));
     }
     Ok(experiments)
-}
-
-fn write(arguments: &FastcdcArguments, report: &PaperReport) -> anyhow::Result<()> {
-    if let Some(path) = &arguments.html {
-        write_file(path, &paper_page::page(report))?;
-    }
-    let is_stdout_csv = arguments.csv.as_deref() == Some(Path::new(STDOUT));
-    if let Some(path) = &arguments.csv {
-        let text = paper_table::csv(report)?;
-        if is_stdout_csv {
-            print(&text)?;
-        } else {
-            write_file(path, &text)?;
-        }
-    }
-    if arguments.json {
-        print(&format!("{}\n", serde_json::to_string(report)?))
-    } else if is_stdout_csv {
-        Ok(())
-    } else {
-        print(&paper_table::text(report))
-    }
 }
