@@ -17,6 +17,7 @@ use crate::methods::restic::Restic;
 use crate::methods::seqcdc::SeqCdc;
 use crate::methods::tttd::Tttd;
 use crate::{Algorithm, KeyMaterial, ParameterError, Parameters};
+use kernels::isa::Isa;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Range;
@@ -26,6 +27,8 @@ use std::ops::Range;
 pub struct Chunker {
     parameters: Parameters,
     method: Method,
+    /// What its kernels run on.
+    isa: Isa,
 }
 
 /// Each algorithm, made ready to run.
@@ -119,7 +122,23 @@ impl Chunker {
         Ok(Self {
             parameters: *parameters,
             method: Method::new(parameters, key)?,
+            isa: Isa::best(),
         })
+    }
+
+    /// The same, with its kernels on another level of instruction sets: to measure and to test
+    /// them, for the cuts are the same. A level that the machine does not have is
+    /// [`Isa::Scalar`].
+    #[must_use]
+    pub fn with_isa(mut self, isa: Isa) -> Self {
+        self.isa = if isa.is_available() { isa } else { Isa::Scalar };
+        self
+    }
+
+    /// What its kernels run on.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
     }
 
     /// The same, with another loop where the algorithm has it ([`Rolling::is_of`]): to measure and

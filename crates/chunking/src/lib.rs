@@ -47,6 +47,7 @@ pub use chunker::{Chunker, Cuts};
 pub use feed::FeedChunker;
 pub use gear_table::{KeyMaterial, UNKEYED_GEAR_TABLE, gear_table_from_bytes};
 pub use kernels::gear::GearTable;
+pub use kernels::isa::{Isa, UnknownIsa};
 pub use methods::fastcdc::Rolling;
 pub use own::{OWN_PARAMETERS, OwnParameter, OwnParameterInfo, OwnParameters};
 pub use parameter_error::ParameterError;
