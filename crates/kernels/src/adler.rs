@@ -16,6 +16,9 @@
 //! where they wrap by themselves and S2 is in place to be judged; S1 is looked at only once S2
 //! fits. What is carried is S2 plus the lowest judged bit, so that all ones are seen as zeros.
 
+use crate::lanes::{self, Sliding};
+use crate::marks::Marks;
+
 /// The numbers that bytes stand for.
 pub type AdlerTable = [u16; 256];
 
@@ -118,6 +121,56 @@ impl Adler {
     }
 }
 
+impl Adler {
+    /// Marks the positions `first..first + count`, the first as bit 0, whose window has only ones in
+    /// the `bits` highest bits of its hash, as strict and as loose ones.
+    ///
+    /// # Panics
+    /// When `first + 1` is less than the window, a position lies behind the data, or the marks are
+    /// too few.
+    pub fn mark(&self, bits: u32, data: &[u8], first: usize, count: usize, marks: &mut Marks<'_>) {
+        let mask = highest(bits);
+        let judge = |(sum, weighted): (u32, u32)| {
+            let is_cut = !(weighted & 0xffff_0000 | sum >> 16) & mask == 0;
+            (is_cut, is_cut)
+        };
+        lanes::mark(self, judge, &data[..first + count], (first, 0), marks);
+    }
+}
+
+/// The two sums, each in the upper half.
+impl Sliding for Adler {
+    type Hash = (u32, u32);
+
+    #[inline(always)]
+    fn window_bytes(&self) -> usize {
+        self.window_bytes
+    }
+
+    #[inline(always)]
+    fn start(&self) -> (u32, u32) {
+        (0, 0)
+    }
+
+    #[inline(always)]
+    fn enter(&self, (sum, weighted): (u32, u32), entering: u8) -> (u32, u32) {
+        let sum = sum.wrapping_add(self.enter[usize::from(entering)]);
+        (sum, weighted.wrapping_add(sum))
+    }
+
+    #[inline(always)]
+    fn slide(&self, (sum, weighted): (u32, u32), entering: u8, leaving: u8) -> (u32, u32) {
+        let leaving = usize::from(leaving);
+        let sum = sum.wrapping_sub(self.enter[leaving]);
+        self.enter((sum, weighted.wrapping_sub(self.leave[leaving])), entering)
+    }
+
+    /// Not asked: how many bits are judged is not known here.
+    fn is_cut(&self, _: (u32, u32)) -> bool {
+        false
+    }
+}
+
 /// A mask of the `bits` highest of 32 bits.
 fn highest(bits: u32) -> u32 {
     !u32::MAX.checked_shr(bits).unwrap_or(0)
@@ -126,6 +179,7 @@ fn highest(bits: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::{Adler, AdlerTable, scalar};
+    use crate::marks::Marks;
     use proptest::prelude::*;
 
     fn table_from(seed: u64) -> AdlerTable {
@@ -167,6 +221,20 @@ mod tests {
             let table = table_from(seed);
             let first = first.max(window_bytes - 1);
             let adler = Adler::new(&table, window_bytes);
+            let count = data.len().saturating_sub(first);
+            let (mut strict, mut loose) = (vec![0; 30], vec![0; 30]);
+            if count > 0 {
+                let mut marks = Marks::cleared(&mut strict, &mut loose, count);
+                adler.mark(bits, &data, first, count, &mut marks);
+            }
+            prop_assert_eq!(&strict, &loose);
+            let marked = (first..data.len())
+                .filter(|i| loose[(i - first) / 64] >> ((i - first) % 64) & 1 == 1);
+            let expected = (first..data.len()).filter(|i| {
+                let mask = super::highest(bits);
+                scalar::hash(&table, &data[i + 1 - window_bytes..=*i]) & mask == mask
+            });
+            prop_assert!(marked.eq(expected));
             let mut from = first;
             loop {
                 let cut = adler.find_cut(bits, &data, from);

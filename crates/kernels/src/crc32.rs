@@ -13,7 +13,10 @@
 //! What is carried is the CRC XOR the value, so that a cut is a zero under the mask; the constants
 //! that keep it so are put into the tables.
 
+use crate::isa::Isa;
 use crate::lanes::{self, Sliding};
+use crate::linear::{self, Judged, Linear};
+use crate::marks::{Marks, Masks};
 
 /// The specification: the CRC bit by bit.
 pub mod scalar {
@@ -54,6 +57,13 @@ pub struct Crc32 {
     leave: [u32; 256],
     window_bytes: usize,
     value: u32,
+    /// The same in planes, the lowest byte being the last, which is moved out.
+    linear: Linear<4, true>,
+}
+
+/// The byte of a CRC that is this plane.
+fn byte_of(plane: usize) -> usize {
+    3 - plane
 }
 
 impl Crc32 {
@@ -67,15 +77,19 @@ impl Crc32 {
         let append: [u32; 256] =
             std::array::from_fn(|byte| scalar::append(reflected, 0, byte as u8));
         let value_low = (value & 0xff) as usize;
-        let leave = append.map(|crc| {
-            let passed = (0..window_bytes).fold(crc, |crc, _| scalar::append(reflected, crc, 0));
-            passed ^ value ^ value >> 8
-        });
+        let passed = append
+            .map(|crc| (0..window_bytes).fold(crc, |crc, _| scalar::append(reflected, crc, 0)));
         Self {
             append: std::array::from_fn(|index| append[index ^ value_low]),
-            leave,
+            leave: passed.map(|passed| passed ^ value ^ value >> 8),
             window_bytes,
             value,
+            linear: Linear {
+                append: linear::maps(|bit| append[usize::from(bit)].into(), byte_of),
+                leave: linear::maps(|bit| passed[usize::from(bit)].into(), byte_of),
+                enter: [[0; 8]; linear::ENTERING],
+                window_bytes,
+            },
         }
     }
 
@@ -88,6 +102,51 @@ impl Crc32 {
     pub fn find_cut(&self, mask: u32, data: &[u8], first: usize) -> Option<usize> {
         let scan = Scan { tables: self, mask };
         lanes::find_cut(&scan, 1 << mask.count_ones(), data, first)
+    }
+
+    /// The same by the loop that papers print, one byte after another: to measure it.
+    ///
+    /// # Panics
+    /// When `first + 1` is less than the window.
+    #[must_use]
+    pub fn find_cut_in_order(&self, mask: u32, data: &[u8], first: usize) -> Option<usize> {
+        lanes::find_cut_in_order(&Scan { tables: self, mask }, data, first)
+    }
+
+    /// Marks the positions `first..first + count`, the first as bit 0, whose window has the value
+    /// under the strict and the loose mask, every position judged.
+    ///
+    /// # Panics
+    /// When `first + 1` is less than the window, a position lies behind the data, or the marks are
+    /// too few.
+    pub fn mark(
+        &self,
+        isa: Isa,
+        (strict, loose): (u32, u32),
+        data: &[u8],
+        first: usize,
+        count: usize,
+        marks: &mut Marks<'_>,
+    ) {
+        let data = &data[..first + count];
+        let scan = Scan {
+            tables: self,
+            mask: loose,
+        };
+        let judge = |hash: u32| (hash & loose == 0, hash & strict == 0);
+        // What slides into the lanes needs a byte before the first window.
+        let lead = (self.window_bytes - first.min(self.window_bytes)).min(count);
+        lanes::mark(&scan, judge, &data[..first + lead], (first, 0), marks);
+        let masks = Masks {
+            strict: strict.into(),
+            loose: loose.into(),
+            value: self.value.into(),
+        };
+        let judged = Judged::new(masks, byte_of);
+        let done = self
+            .linear
+            .mark::<2, 4>(isa, &judged, data, first, lead, marks);
+        lanes::mark(&scan, judge, data, (first, done), marks);
     }
 }
 
@@ -132,6 +191,8 @@ impl Sliding for Scan<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Crc32, scalar};
+    use crate::isa::Isa;
+    use crate::marks::Marks;
     use proptest::prelude::*;
 
     const ETHERNET: u32 = 0xedb8_8320;
@@ -165,6 +226,46 @@ mod tests {
 
     proptest! {
         #[test]
+        fn marks_are_those_of_the_specification(
+            reflected in prop::sample::select(vec![ETHERNET, 0x82f6_3b78]),
+            window_bytes in prop::sample::select(vec![1usize, 16, 32, 48, 64, 256]),
+            (loose, more) in (0u32..9, 0u32..4),
+            shift in prop::sample::select(vec![0u32, 0, 0, 20]),
+            value: u32,
+            first in 0usize..300,
+            symbols in 1u16..=256,
+            seed: u64,
+            length in 0usize..9000,
+        ) {
+            let mut state = seed;
+            let data: Vec<u8> = (0..length)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    ((state >> 40) % u64::from(symbols)) as u8
+                })
+                .collect();
+            let (loose, strict) = (((1 << loose) - 1) << shift, ((1 << (loose + more)) - 1) << shift);
+            let first = first.max(window_bytes - 1);
+            let count = length.saturating_sub(first);
+            let crc32 = Crc32::new(reflected, window_bytes, value);
+            let crcs: Vec<u32> = (first..length)
+                .map(|i| scalar::crc(reflected, &data[i + 1 - window_bytes..=i]) ^ value)
+                .collect();
+            for isa in Isa::available() {
+                let (mut a, mut b) = (vec![0; 200], vec![0; 200]);
+                let mut marks = Marks::cleared(&mut a, &mut b, count);
+                if count > 0 {
+                    crc32.mark(isa, (strict, loose), &data, first, count, &mut marks);
+                }
+                for (index, crc) in crcs.iter().enumerate() {
+                    let bit = |words: &[u64]| words[index / 64] >> (index % 64) & 1 == 1;
+                    prop_assert_eq!(bit(&b), crc & loose == 0, "{} {}", isa, index);
+                    prop_assert_eq!(bit(&a), crc & strict == 0, "{} {}", isa, index);
+                }
+            }
+        }
+
+        #[test]
         fn equal_to_the_specification(
             reflected in prop::sample::select(vec![ETHERNET, 0x82f6_3b78, 0x8000_0001]),
             window_bytes in prop::sample::select(vec![1usize, 32, 48, 64, 256]),
@@ -178,10 +279,9 @@ mod tests {
             let mask = (1 << bits) - 1;
             let first = first.max(window_bytes - 1);
             let crc32 = Crc32::new(reflected, window_bytes, value);
-            prop_assert_eq!(
-                crc32.find_cut(mask, &data, first),
-                scalar::find_cut((reflected, window_bytes, value), mask, &data, first)
-            );
+            let expected = scalar::find_cut((reflected, window_bytes, value), mask, &data, first);
+            prop_assert_eq!(crc32.find_cut(mask, &data, first), expected);
+            prop_assert_eq!(crc32.find_cut_in_order(mask, &data, first), expected);
         }
     }
 }

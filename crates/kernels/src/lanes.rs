@@ -16,6 +16,8 @@
 //! these are 2s / d and 3w / 4s of the work, least together near s = √(wd / 4), for taking a byte
 //! in costs less than judging one. See `examples/window_speed.rs`.
 
+use crate::marks::Marks;
+
 const LANES: usize = 4;
 
 /// Lanes shorter than this are not worth their beginning.
@@ -123,6 +125,59 @@ pub(crate) fn find_cut_in_order<S: Sliding>(
         }
     }
     None
+}
+
+/// Marks the positions `first + from..data.len()`, counted from `first`: those whose hash `is_loose`,
+/// and of these which `is_strict`. Four lanes of equal lengths, to the end.
+///
+/// # Panics
+/// When the first window begins before the data, or the marks are too few.
+#[inline(always)]
+pub(crate) fn mark<S: Sliding>(
+    sliding: &S,
+    judge: impl Fn(S::Hash) -> (bool, bool),
+    data: &[u8],
+    (first, from): (usize, usize),
+    marks: &mut Marks<'_>,
+) {
+    let window = sliding.window_bytes();
+    let mut mark = |hash: S::Hash, position: usize| {
+        let (is_loose, is_strict) = judge(hash);
+        if is_loose {
+            marks.set(position - first, is_strict);
+        }
+    };
+    let mut start = first + from;
+    if start >= data.len() {
+        return;
+    }
+    assert!(window <= start + 1, "the first window lies in the data");
+    let mut hash = hash_of(sliding, &data[start + 1 - window..=start]);
+    mark(hash, start);
+    start += 1;
+    let lane = (data.len() - start) / LANES;
+    if lane >= LANE_BYTES_LEAST {
+        let block = &data[start - window..start + LANES * lane];
+        let entering: [&[u8]; LANES] = std::array::from_fn(|k| &block[window + k * lane..][..lane]);
+        let leaving: [&[u8]; LANES] = std::array::from_fn(|k| &block[k * lane..][..lane]);
+        let mut hashes = [hash; LANES];
+        for (k, hash) in hashes.iter_mut().enumerate().skip(1) {
+            *hash = hash_of(sliding, &block[k * lane..][..window]);
+        }
+        for index in 0..lane {
+            for k in 0..LANES {
+                hashes[k] = sliding.slide(hashes[k], entering[k][index], leaving[k][index]);
+                mark(hashes[k], start + k * lane + index);
+            }
+        }
+        hash = hashes[LANES - 1];
+        start += LANES * lane;
+    }
+    let leaving = &data[start - window..];
+    for (index, (&entering, &leaving)) in data[start..].iter().zip(leaving).enumerate() {
+        hash = sliding.slide(hash, entering, leaving);
+        mark(hash, start + index);
+    }
 }
 
 /// See the method.

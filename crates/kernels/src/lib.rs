@@ -13,10 +13,15 @@
 pub mod adler;
 pub mod crc32;
 pub mod extremum;
+pub mod fold;
 pub mod gear;
+pub mod gear_marks;
 pub mod isa;
 mod lanes;
+mod linear;
+pub mod marks;
 pub mod rabin;
 pub mod sequence;
+pub mod shield;
 pub mod window_maximum;
 pub mod zeros;

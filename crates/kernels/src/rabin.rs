@@ -14,7 +14,10 @@
 //! costs one instruction to see: as all is linear, the constant that keeps it so,
 //! `value ^ value << 8`, is put into `leave`.
 
+use crate::isa::Isa;
 use crate::lanes::{self, Sliding};
+use crate::linear::{self, Judged, Linear};
+use crate::marks::{Marks, Masks};
 
 /// The lowest degree that a polynomial may have.
 pub const DEGREE_LOWEST: u32 = 53;
@@ -68,6 +71,8 @@ pub struct Rabin {
     degree: u32,
     window_bytes: usize,
     value: u64,
+    /// The same in planes, shifted up so that the last plane is what is moved out.
+    linear: Linear<8, false>,
 }
 
 impl Rabin {
@@ -88,13 +93,22 @@ impl Rabin {
             })
         };
         let bytes: [u64; 256] = std::array::from_fn(|byte| byte as u64);
+        // What stands above the degree goes, its remainder comes.
+        let remainders = bytes.map(|byte| append_zeros(byte << (degree - 8), 1));
+        let passed = bytes.map(|byte| append_zeros(byte, window_bytes));
+        let shift = u64::BITS - degree;
         Self {
-            // What stands above the degree goes, its remainder comes.
-            append: bytes.map(|byte| append_zeros(byte << (degree - 8), 1) ^ byte << degree),
-            leave: bytes.map(|byte| append_zeros(byte, window_bytes) ^ value ^ value << 8),
+            append: std::array::from_fn(|byte| remainders[byte] ^ bytes[byte] << degree),
+            leave: passed.map(|passed| passed ^ value ^ value << 8),
             degree,
             window_bytes,
             value,
+            linear: Linear {
+                append: linear::maps(|bit| remainders[usize::from(bit)] << shift, |k| k),
+                leave: linear::maps(|bit| passed[usize::from(bit)] << shift, |k| k),
+                enter: linear::maps(|bit| u64::from(bit) << shift, |k| k),
+                window_bytes,
+            },
         }
     }
 
@@ -123,6 +137,41 @@ impl Rabin {
             63 => lanes::find_cut_in_order(&self.scan(63, mask), data, first),
             degree => lanes::find_cut_in_order(&self.scan(degree, mask), data, first),
         }
+    }
+
+    /// Marks the positions `first..first + count`, the first as bit 0, whose window has the value
+    /// under the strict and the loose mask, every position judged.
+    ///
+    /// # Panics
+    /// When `first + 1` is less than the window, a position lies behind the data, or the marks are
+    /// too few.
+    pub fn mark(
+        &self,
+        isa: Isa,
+        (strict, loose): (u64, u64),
+        data: &[u8],
+        first: usize,
+        count: usize,
+        marks: &mut Marks<'_>,
+    ) {
+        let data = &data[..first + count];
+        let scan = self.scan(self.degree, loose);
+        let judge = |hash: u64| (hash & loose == 0, hash & strict == 0);
+        // What slides into the lanes needs a byte before the first window.
+        let lead = (self.window_bytes - first.min(self.window_bytes)).min(count);
+        lanes::mark(&scan, judge, &data[..first + lead], (first, 0), marks);
+        let shift = u64::BITS - self.degree;
+        let inside = u64::MAX >> shift;
+        let masks = Masks {
+            strict: (strict & inside) << shift,
+            loose: (loose & inside) << shift,
+            value: self.value << shift,
+        };
+        let judged = Judged::new(masks, |plane| plane);
+        let done = self
+            .linear
+            .mark::<0, 4>(isa, &judged, data, first, lead, marks);
+        lanes::mark(&scan, judge, data, (first, done), marks);
     }
 
     #[inline(always)]
@@ -183,6 +232,8 @@ impl Sliding for Scan<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Rabin, scalar};
+    use crate::isa::Isa;
+    use crate::marks::Marks;
     use proptest::prelude::*;
 
     /// The polynomial of LBFS, two of restic's kind, and one of a degree in between.
@@ -228,6 +279,52 @@ mod tests {
                     expected,
                     "{length} {place}"
                 );
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn marks_are_those_of_the_specification(
+            polynomial in prop::sample::select(POLYNOMIALS.to_vec()),
+            window_bytes in prop::sample::select(vec![1usize, 32, 48, 64, 256]),
+            (loose, more) in (0u32..9, 0u32..4),
+            shift in prop::sample::select(vec![0u32, 0, 0, 40]),
+            value in 0u64..256,
+            first in 0usize..300,
+            symbols in 1u16..=256,
+            seed: u64,
+            length in 0usize..9000,
+        ) {
+            let mut state = seed;
+            let data: Vec<u8> = (0..length)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    ((state >> 40) % u64::from(symbols)) as u8
+                })
+                .collect();
+            let (loose, strict) = (((1 << loose) - 1) << shift, ((1 << (loose + more)) - 1) << shift);
+            let first = first.max(window_bytes - 1);
+            let count = length.saturating_sub(first);
+            let rabin = Rabin::new(polynomial, window_bytes, value);
+            let fingerprints: Vec<u64> = (first..length)
+                .map(|i| {
+                    scalar::fingerprint(polynomial, &data[i + 1 - window_bytes..=i]) ^ value
+                })
+                .collect();
+            for isa in Isa::available() {
+                let (mut a, mut b) = (vec![0; 200], vec![0; 200]);
+                let mut marks = Marks::cleared(&mut a, &mut b, count);
+                if count > 0 {
+                    rabin.mark(isa, (strict, loose), &data, first, count, &mut marks);
+                }
+                for (index, fingerprint) in fingerprints.iter().enumerate() {
+                    let bit = |words: &[u64]| words[index / 64] >> (index % 64) & 1 == 1;
+                    prop_assert_eq!(bit(&b), fingerprint & loose == 0, "{} {}", isa, index);
+                    prop_assert_eq!(bit(&a), fingerprint & strict == 0, "{} {}", isa, index);
+                }
             }
         }
     }
