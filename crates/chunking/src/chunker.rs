@@ -7,6 +7,7 @@ use crate::methods::crate_fastcdc::CrateFastCdc;
 use crate::methods::crc32::Crc32;
 use crate::methods::fastcdc::{FastCdc, Rolling};
 use crate::methods::fixed::Fixed;
+use crate::methods::fold::Fold;
 use crate::methods::gear::Gear;
 use crate::methods::gearhash::GearHash;
 use crate::methods::maxp::Maxp;
@@ -15,7 +16,9 @@ use crate::methods::rabin_nc::RabinNc;
 use crate::methods::ram::Ram;
 use crate::methods::restic::Restic;
 use crate::methods::seqcdc::SeqCdc;
+use crate::methods::shield::Shield;
 use crate::methods::tttd::Tttd;
+use crate::two_stage::{Ahead, Windowed, is_faster};
 use crate::{Algorithm, KeyMaterial, ParameterError, Parameters};
 use kernels::isa::Isa;
 use std::fmt;
@@ -29,6 +32,9 @@ pub struct Chunker {
     method: Method,
     /// What its kernels run on.
     isa: Isa,
+    rolling: Rolling,
+    /// Whether it cuts in two stages: where marks are remembered, and where they are not.
+    in_two_stages: [bool; 2],
 }
 
 /// Each algorithm, made ready to run.
@@ -36,6 +42,7 @@ pub struct Chunker {
 enum Method {
     FastCdc(FastCdc),
     Fixed(Fixed),
+    Fold(Fold),
     Gear(Gear),
     Tttd(Tttd),
     CrateFastCdc(CrateFastCdc),
@@ -45,6 +52,7 @@ enum Method {
     Ram(Ram),
     Maxp(Maxp),
     SeqCdc(SeqCdc),
+    Shield(Shield),
     Rabin(Rabin),
     RabinNc(RabinNc),
     Adler(Adler),
@@ -58,6 +66,7 @@ impl Method {
         Ok(match parameters.algorithm {
             Algorithm::FastCdc => Self::FastCdc(FastCdc::new(parameters, key.gear_table())),
             Algorithm::Fixed => Self::Fixed(Fixed::new(parameters)),
+            Algorithm::Fold => Self::Fold(Fold::new(parameters, key)),
             Algorithm::Gear => Self::Gear(Gear::new(parameters, key.gear_table())),
             Algorithm::Tttd => Self::Tttd(Tttd::new(parameters, key.gear_table())),
             Algorithm::FastCdcCrateV2020 => Self::CrateFastCdc(CrateFastCdc::new(parameters)),
@@ -67,6 +76,7 @@ impl Method {
             Algorithm::Ram => Self::Ram(Ram::new(parameters)),
             Algorithm::Maxp => Self::Maxp(Maxp::new(parameters)),
             Algorithm::SeqCdc => Self::SeqCdc(SeqCdc::new(parameters)),
+            Algorithm::Shield => Self::Shield(Shield::new(parameters, &key.gear_table())),
             Algorithm::Rabin => Self::Rabin(Rabin::new(parameters, &key)?),
             Algorithm::RabinNc => Self::RabinNc(RabinNc::new(parameters, &key)?),
             Algorithm::Adler => Self::Adler(Adler::new(parameters, &key.gear_table())),
@@ -75,10 +85,11 @@ impl Method {
         })
     }
 
-    fn cut(&self, data: &[u8]) -> usize {
+    fn cut(&self, isa: Isa, data: &[u8]) -> usize {
         match self {
             Self::FastCdc(method) => method.cut(data),
             Self::Fixed(method) => method.cut(data),
+            Self::Fold(method) => method.cut(isa, data),
             Self::Gear(method) => method.cut(data),
             Self::Tttd(method) => method.cut(data),
             Self::CrateFastCdc(method) => method.cut(data),
@@ -88,11 +99,52 @@ impl Method {
             Self::Ram(method) => method.cut(data),
             Self::Maxp(method) => method.cut(data),
             Self::SeqCdc(method) => method.cut(data),
+            Self::Shield(method) => method.cut(isa, data),
             Self::Rabin(method) => method.cut(data),
             Self::RabinNc(method) => method.cut(data),
             Self::Adler(method) => method.cut(data),
             Self::Crc32(method) => method.cut(data),
             Self::Restic(method) => method.cut(data),
+        }
+    }
+
+    /// What can be cut in two stages.
+    fn windowed(&self) -> Option<&dyn Windowed> {
+        Some(match self {
+            Self::FastCdc(method) => method,
+            Self::Fold(method) => method,
+            Self::Gear(method) => method,
+            Self::Tttd(method) => method,
+            Self::GearHash(method) => method,
+            Self::Shield(method) => method,
+            Self::Rabin(method) => method,
+            Self::RabinNc(method) => method,
+            Self::Adler(method) => method,
+            Self::Crc32(method) => method,
+            Self::Restic(method) => method,
+            _ => return None,
+        })
+    }
+}
+
+impl Method {
+    /// Whether the judgement that cuts holds at `length`, from min on and before the end of `data`.
+    fn is_match(&self, isa: Isa, data: &[u8], length: usize) -> bool {
+        match self {
+            Self::FastCdc(method) => method.is_match(data, length),
+            Self::Fold(method) => method.is_match(data, length),
+            Self::Shield(method) => method.is_match(data, length),
+            Self::Gear(method) => method.is_match(data, length),
+            Self::Tttd(method) => method.is_match(data, length),
+            Self::CrateFastCdc(method) => method.is_match(data, length),
+            Self::GearHash(method) => method.is_match(data, length),
+            Self::Rabin(method) => method.is_match(data, length),
+            Self::RabinNc(method) => method.is_match(data, length),
+            Self::Adler(method) => method.is_match(data, length),
+            Self::Crc32(method) => method.is_match(data, length),
+            Self::Restic(method) => method.is_match(data, length),
+            // What has no window is asked for its cut.
+            _ => self.cut(isa, data) == length,
         }
     }
 }
@@ -119,11 +171,15 @@ impl Chunker {
                 algorithm: parameters.algorithm,
             });
         }
-        Ok(Self {
+        let mut chunker = Self {
             parameters: *parameters,
             method: Method::new(parameters, key)?,
             isa: Isa::best(),
-        })
+            rolling: Rolling::Fastest,
+            in_two_stages: [false; 2],
+        };
+        chunker.choose();
+        Ok(chunker)
     }
 
     /// The same, with its kernels on another level of instruction sets: to measure and to test
@@ -132,6 +188,7 @@ impl Chunker {
     #[must_use]
     pub fn with_isa(mut self, isa: Isa) -> Self {
         self.isa = if isa.is_available() { isa } else { Isa::Scalar };
+        self.choose();
         self
     }
 
@@ -145,11 +202,16 @@ impl Chunker {
     /// to test them, for the cuts are the same.
     #[must_use]
     pub fn with_rolling(mut self, rolling: Rolling) -> Self {
+        self.rolling = rolling;
+        self.choose();
         match &mut self.method {
             Method::FastCdc(method) => method.set_rolling(rolling),
+            Method::Fold(method) => method.rolling = rolling,
+            Method::Shield(method) => method.rolling = rolling,
             Method::Gear(method) => method.rolling = rolling,
             Method::Rabin(method) => method.rolling = rolling,
             Method::RabinNc(method) => method.rolling = rolling,
+            Method::Crc32(method) => method.rolling = rolling,
             Method::Ae(method) => method.rolling = rolling,
             Method::Ae2(method) => method.rolling = rolling,
             _ => {}
@@ -174,10 +236,64 @@ impl Chunker {
         if data.len() <= self.parameters.min_bytes as usize {
             return data.len();
         }
-        let length = self.method.cut(data);
+        let length = match self.windowed_if(self.in_two_stages[1]) {
+            Some(method) => Ahead::once().cut(method, self.isa, data),
+            None => self.method.cut(self.isa, data),
+        };
         debug_assert!(length <= self.parameters.max_bytes as usize);
         debug_assert!(length == data.len() || length >= self.parameters.min_bytes as usize);
         length
+    }
+
+    /// Whether the first chunk of `data` may end at `length`: the hash of the window there matches,
+    /// under the mask that is in force at that length; or it is `max_bytes`, or all of `data`.
+    ///
+    /// Nothing else is judged: an earlier place may match too. So it is true of what
+    /// [`cut`](Self::cut) returns (but for the backups of `tttd`, which hang on what is behind
+    /// them), and false of everything before. It costs one window, where the algorithm has one
+    /// ([`Algorithm::judges_windows`]); of the others it asks for the cut. `data` must hold what
+    /// [`cut`](Self::cut) asks for.
+    #[must_use]
+    pub fn is_cut_at(&self, data: &[u8], length: usize) -> bool {
+        let data = &data[..data.len().min(self.parameters.max_bytes as usize)];
+        if length == data.len() {
+            return length > 0;
+        }
+        (self.parameters.min_bytes as usize..data.len()).contains(&length)
+            && self.method.is_match(self.isa, data, length)
+    }
+
+    /// The same of what is left of a stream, in whose order it is asked for: what was found beyond
+    /// the cut is remembered in `ahead`.
+    pub(crate) fn cut_next(&self, ahead: &mut Option<Ahead>, data: &[u8]) -> usize {
+        match self.windowed_if(self.in_two_stages[0]) {
+            Some(method) => {
+                let ahead = ahead.get_or_insert_with(Ahead::new);
+                ahead.cut(method, self.isa, data)
+            }
+            None => self.cut(data),
+        }
+    }
+
+    pub(crate) fn windowed(&self) -> Option<&dyn Windowed> {
+        self.method.windowed()
+    }
+
+    fn windowed_if(&self, in_two_stages: bool) -> Option<&dyn Windowed> {
+        if in_two_stages { self.windowed() } else { None }
+    }
+
+    /// Decides between two stages and one.
+    fn choose(&mut self) {
+        let wait = self.parameters.avg_bytes;
+        let Some(method) = self.windowed() else {
+            return;
+        };
+        self.in_two_stages = [true, false].map(|is_remembered| match self.rolling {
+            Rolling::TwoStage => true,
+            Rolling::Fastest => is_faster(method, self.isa, wait, is_remembered),
+            _ => false,
+        });
     }
 
     /// The chunks of a whole stream that lies in memory, in order, as ranges of `data`.
@@ -187,6 +303,7 @@ impl Chunker {
             chunker: self,
             data,
             start: 0,
+            ahead: None,
         }
     }
 }
@@ -198,6 +315,7 @@ pub struct Cuts<'a> {
     data: &'a [u8],
     /// Where the next chunk begins.
     start: usize,
+    ahead: Option<Ahead>,
 }
 
 impl Iterator for Cuts<'_> {
@@ -205,7 +323,7 @@ impl Iterator for Cuts<'_> {
 
     fn next(&mut self) -> Option<Range<usize>> {
         let start = self.start;
-        let length = self.chunker.cut(&self.data[start..]);
+        let length = self.chunker.cut_next(&mut self.ahead, &self.data[start..]);
         self.start += length;
         (length > 0).then_some(start..self.start)
     }

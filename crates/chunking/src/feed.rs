@@ -8,6 +8,7 @@
 //! the borders of pieces are copied.
 
 use crate::Chunker;
+use crate::two_stage::Ahead;
 use std::fmt;
 
 /// Cuts pieces that are fed to it; see [`FeedChunker::feed`].
@@ -31,6 +32,8 @@ pub struct FeedChunker {
     pending: Vec<u8>,
     /// Where in the stream `pending` begins.
     offset: u64,
+    /// Marks of bytes behind it.
+    ahead: Option<Ahead>,
 }
 
 impl FeedChunker {
@@ -41,6 +44,7 @@ impl FeedChunker {
             chunker,
             pending: Vec::new(),
             offset: 0,
+            ahead: None,
         }
     }
 
@@ -61,7 +65,8 @@ impl FeedChunker {
             self.pending
                 .extend_from_slice(&piece[copied..wanted.max(copied)]);
             copied = wanted.max(copied);
-            let length = self.chunker.cut(&self.pending[start..]);
+            let rest = &self.pending[start..];
+            let length = self.chunker.cut_next(&mut self.ahead, rest);
             each(&self.pending[start..start + length]);
             start += length;
             self.offset += length as u64;
@@ -70,7 +75,7 @@ impl FeedChunker {
         self.pending.clear();
         let mut rest = &piece[start - old..];
         while rest.len() >= max_bytes {
-            let length = self.chunker.cut(rest);
+            let length = self.chunker.cut_next(&mut self.ahead, rest);
             each(&rest[..length]);
             rest = &rest[length..];
             self.offset += length as u64;
@@ -79,9 +84,12 @@ impl FeedChunker {
     }
 
     /// Hands out what is left: the stream ends here. Returns its length in bytes.
-    pub fn finish(self, mut each: impl FnMut(&[u8])) -> u64 {
-        for chunk in self.chunker.chunks(&self.pending) {
-            each(&self.pending[chunk]);
+    pub fn finish(mut self, mut each: impl FnMut(&[u8])) -> u64 {
+        let mut rest = &self.pending[..];
+        while !rest.is_empty() {
+            let length = self.chunker.cut_next(&mut self.ahead, rest);
+            each(&rest[..length]);
+            rest = &rest[length..];
         }
         self.offset + self.pending.len() as u64
     }

@@ -7,7 +7,11 @@
 //! everybody. Research finds such secrets from the sizes of known chunks (docs/format/chunkers.md).
 
 use kernels::gear::GearTable;
+use kernels::gear_marks::{self, GearPlanes, Tables};
+use kernels::isa::Isa;
+use kernels::marks::{Marks, Masks};
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -28,15 +32,58 @@ impl KeyMaterial {
     /// The Gear table that it stands for.
     ///
     /// It is shared by all clones of a chunker, and wiped with the last one.
-    pub(crate) fn gear_table(self) -> Arc<Zeroizing<GearTable>> {
+    pub(crate) fn gear_table(self) -> SharedGearTable {
         match self {
-            Self::Unkeyed => Arc::new(Zeroizing::new(UNKEYED_GEAR_TABLE)),
+            Self::Unkeyed => SharedGearTable::new(&UNKEYED_GEAR_TABLE),
             Self::Table(mut table) => {
-                let shared = Arc::new(Zeroizing::new(*table));
+                let shared = SharedGearTable::new(&table);
                 table.zeroize();
                 shared
             }
         }
+    }
+}
+
+/// A Gear table as it is and byte by byte. Has no `Debug`: it may be secret.
+#[derive(Clone)]
+pub(crate) struct SharedGearTable(Arc<Zeroizing<(GearTable, GearPlanes)>>);
+
+impl SharedGearTable {
+    pub(crate) fn new(table: &GearTable) -> Self {
+        Self(Arc::new(Zeroizing::new((
+            *table,
+            gear_marks::planes(table),
+        ))))
+    }
+
+    /// The table of the upper 32 bits: a Gear hash of 32 bits.
+    pub(crate) fn upper_half(&self) -> Self {
+        let mut upper = self.map(|number| number >> 32);
+        let shared = Self::new(&upper);
+        upper.zeroize();
+        shared
+    }
+
+    /// Marks the positions `first..first + count`, whose windows all lie in the data.
+    pub(crate) fn mark(
+        &self,
+        isa: Isa,
+        masks: Masks<u64>,
+        data: &[u8],
+        (first, count): (usize, usize),
+        marks: &mut Marks<'_>,
+    ) {
+        let (numbers, planes) = &**self.0;
+        let tables = Tables { numbers, planes };
+        gear_marks::mark(isa, tables, masks, data, first, count, marks);
+    }
+}
+
+impl Deref for SharedGearTable {
+    type Target = GearTable;
+
+    fn deref(&self) -> &GearTable {
+        &self.0.0
     }
 }
 

@@ -15,6 +15,10 @@
 //!   set or the sizes of reads. Cuts are stored in repositories: they never change for a given
 //!   algorithm number, and golden tests hold them.
 //!
+//! Two accelerations stand beside them, over any algorithm, with cuts of their own: [`segments`] cuts
+//! parts of a stream at the same time (P-Dedupe), [`rapid`] tries the lengths that followed a chunk
+//! when it came before (RapidCDC).
+//!
 //! No I/O but [`std::io::Read`] in the stream adapter, no threads, no settings from outside.
 //!
 //! ```
@@ -25,6 +29,9 @@
 //! assert_eq!(lengths, [65_536, 34_464]);
 //! # Ok::<(), chunking::ParameterError>(())
 //! ```
+//!
+//! Chunkers of a window run in two stages where that is faster, and have jobs for many threads
+//! ([`two_stage`]).
 //!
 //! To add an algorithm: a row in [`ALGORITHMS`], its rules, a module under `methods/`, an arm in
 //! `Chunker`, its definition in docs/format/chunkers.md, golden cuts and a naive form in the tests.
@@ -39,8 +46,11 @@ mod own;
 mod parameter_error;
 mod parameters;
 mod polynomial;
+pub mod rapid;
 mod rules;
+pub mod segments;
 mod stream;
+pub mod two_stage;
 
 pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmInfo, UnknownAlgorithm};
 pub use chunker::{Chunker, Cuts};

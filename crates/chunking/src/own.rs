@@ -9,7 +9,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum OwnParameter {
     /// The normal size in bytes, where the strict condition gives way to the loose one;
-    /// `avg_bytes` when it is not given (`fastcdc`, `rabin-nc`).
+    /// `avg_bytes` when it is not given (`fastcdc`, `rabin-nc`, `fold`, `shield`).
     NormalBytes,
     /// The sliding window of the hash in bytes: 32, 48, 64 or 256 (`rabin`, `rabin-nc`, `adler`,
     /// `crc32`).
@@ -22,6 +22,8 @@ pub enum OwnParameter {
     JumpTrigger,
     /// How far it jumps, in bytes (`seqcdc`).
     JumpBytes,
+    /// Bits of the hash, 64 or 32 (`fastcdc`).
+    HashBits,
 }
 
 /// What there is to know about an [`OwnParameter`].
@@ -43,7 +45,12 @@ pub const OWN_PARAMETERS: &[OwnParameterInfo] = &[
         parameter: OwnParameter::NormalBytes,
         name: "normal_bytes",
         id: 1,
-        algorithms: &[Algorithm::FastCdc, Algorithm::RabinNc],
+        algorithms: &[
+            Algorithm::FastCdc,
+            Algorithm::RabinNc,
+            Algorithm::Fold,
+            Algorithm::Shield,
+        ],
     },
     OwnParameterInfo {
         parameter: OwnParameter::WindowBytes,
@@ -79,6 +86,12 @@ pub const OWN_PARAMETERS: &[OwnParameterInfo] = &[
         name: "jump_bytes",
         id: 6,
         algorithms: &[Algorithm::SeqCdc],
+    },
+    OwnParameterInfo {
+        parameter: OwnParameter::HashBits,
+        name: "hash_bits",
+        id: 7,
+        algorithms: &[Algorithm::FastCdc],
     },
 ];
 

@@ -36,10 +36,10 @@ pub struct Parameters {
     pub own: OwnParameters,
 }
 
-/// FastCDC as its paper runs it: 2 KiB, 8 KiB, 64 KiB, level 2.
+/// `fold` at 2 KiB, 8 KiB, 64 KiB, level 2 (docs/design/0007).
 impl Default for Parameters {
     fn default() -> Self {
-        Self::new(Algorithm::FastCdc)
+        Self::new(Algorithm::Fold)
     }
 }
 
@@ -63,7 +63,7 @@ impl Parameters {
             _ => (2 << 10, 8 << 10, 64 << 10),
         };
         let normalization = match algorithm {
-            Algorithm::FastCdc | Algorithm::RabinNc => 2,
+            Algorithm::FastCdc | Algorithm::RabinNc | Algorithm::Fold | Algorithm::Shield => 2,
             Algorithm::FastCdcCrateV2020 => 1,
             _ => 0,
         };

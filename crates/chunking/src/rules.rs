@@ -1,6 +1,6 @@
 //! Which parameters are possible, algorithm by algorithm.
 
-use crate::methods::{ae, ae2, gearhash, maxp, ram, restic, seqcdc, tttd};
+use crate::methods::{ae, ae2, fold, gearhash, maxp, ram, restic, seqcdc, shield, tttd};
 use crate::{Algorithm, OwnParameter, ParameterError, Parameters, polynomial};
 use kernels::rabin;
 
@@ -62,6 +62,18 @@ pub(crate) fn of(algorithm: Algorithm) -> Rules {
         // The windows of the last three bound min as well: `validate_window`.
         Algorithm::Gear | Algorithm::Rabin | Algorithm::Adler | Algorithm::Crc32 => COMMON,
         Algorithm::FastCdc | Algorithm::RabinNc => Rules {
+            levels: true,
+            shape: Shape::Normalized,
+            ..COMMON
+        },
+        Algorithm::Fold => Rules {
+            min_lowest: (fold::MIN_LOWEST, "the bytes that decide a cut, and one"),
+            levels: true,
+            shape: Shape::Normalized,
+            ..COMMON
+        },
+        Algorithm::Shield => Rules {
+            min_lowest: (shield::MIN_LOWEST, "the window of the hash"),
             levels: true,
             shape: Shape::Normalized,
             ..COMMON
@@ -184,6 +196,7 @@ fn validate_own(parameters: &Parameters) -> Result<(), ParameterError> {
                 (1..=seqcdc::JUMP_TRIGGER_HIGHEST).contains(&value),
                 "from 1 to 65535",
             ),
+            OwnParameter::HashBits => (matches!(value, 32 | 64), "32 or 64"),
             OwnParameter::JumpBytes => (
                 value <= u64::from(Parameters::MAX_BYTES_HIGHEST),
                 "at most 67108864, the longest chunk",

@@ -9,6 +9,7 @@
 //! the last move, so a byte is moved once at most on average.
 
 use crate::Chunker;
+use crate::two_stage::Ahead;
 use std::fmt;
 use std::io::{self, Read};
 
@@ -27,6 +28,8 @@ pub struct StreamChunker<R> {
     ended: bool,
     /// Where the next chunk begins in the stream.
     offset: u64,
+    /// Marks of bytes behind it.
+    ahead: Option<Ahead>,
 }
 
 impl<R: Read> StreamChunker<R> {
@@ -41,6 +44,7 @@ impl<R: Read> StreamChunker<R> {
             end: 0,
             ended: false,
             offset: 0,
+            ahead: None,
         }
     }
 
@@ -61,7 +65,8 @@ impl<R: Read> StreamChunker<R> {
     pub fn next_chunk(&mut self) -> io::Result<Option<&[u8]>> {
         self.fill()?;
         let chunk_start = self.start;
-        let length = self.chunker.cut(&self.buffer[chunk_start..self.end]);
+        let rest = &self.buffer[chunk_start..self.end];
+        let length = self.chunker.cut_next(&mut self.ahead, rest);
         if length == 0 {
             return Ok(None);
         }
@@ -94,6 +99,9 @@ impl<R: Read> StreamChunker<R> {
     /// Bytes of the old stream that were read and not handed out are dropped.
     pub fn restart(&mut self, reader: R) -> R {
         (self.start, self.end, self.ended, self.offset) = (0, 0, false, 0);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.clear();
+        }
         std::mem::replace(&mut self.reader, reader)
     }
 

@@ -23,9 +23,12 @@
 //! The key is an obstacle, not a proof: both sums are linear in the numbers of A, so that some
 //! hundred cuts of known data give them away (for Gear so shown in eprint 2025/532 and 2025/558).
 
+use crate::two_stage::{Rule, Windowed};
 use crate::{Parameters, rules};
 use kernels::adler;
 use kernels::gear::GearTable;
+use kernels::isa::Isa;
+use kernels::marks::Marks;
 use std::sync::Arc;
 
 /// An Adler chunker. Has no `Debug`: the table may be secret.
@@ -34,6 +37,7 @@ pub(crate) struct Adler {
     scanner: Arc<adler::Adler>,
     bits: u32,
     min: usize,
+    max: usize,
 }
 
 impl Adler {
@@ -47,6 +51,7 @@ impl Adler {
             )),
             bits: parameters.avg_bytes.ilog2(),
             min: parameters.min_bytes as usize,
+            max: parameters.max_bytes as usize,
         }
     }
 
@@ -54,6 +59,30 @@ impl Adler {
     pub(crate) fn cut(&self, data: &[u8]) -> usize {
         let cut = self.scanner.find_cut(self.bits, data, self.min);
         cut.unwrap_or(data.len())
+    }
+
+    /// Whether the hash matches at `length`, from min on and before the end.
+    pub(crate) fn is_match(&self, data: &[u8], length: usize) -> bool {
+        let found = self.scanner.find_cut(self.bits, &data[..=length], length);
+        found.is_some()
+    }
+}
+
+impl Windowed for Adler {
+    fn rule(&self) -> Rule {
+        Rule::whole_windows(self.min, self.min, self.max)
+    }
+
+    fn cut_in_order(&self, data: &[u8]) -> usize {
+        self.cut(data)
+    }
+
+    fn mark(&self, _: Isa, data: &[u8], first: usize, count: usize, marks: &mut Marks<'_>) {
+        self.scanner.mark(self.bits, data, first, count, marks);
+    }
+
+    fn gain(&self, _: Isa) -> f64 {
+        0.0
     }
 }
 

@@ -8,6 +8,7 @@
 //!    byte. Sizes must be even, so this concerns the end of a stream only.
 
 use super::foreign_tables::{CRATE_FASTCDC, CRATE_FASTCDC_MASKS};
+use super::gear::hash_at;
 use super::masks::Masks;
 use crate::Parameters;
 use kernels::gear;
@@ -52,6 +53,13 @@ impl CrateFastCdc {
         let scan = gear::find_cut(&CRATE_FASTCDC, scan.hash, self.masks.loose, after);
         scan.position
             .map_or(data.len(), |position| normal + position)
+    }
+
+    /// Whether the hash matches at `length`, from min on and before the end.
+    pub(crate) fn is_match(&self, data: &[u8], length: usize) -> bool {
+        let mask = self.masks.at(length, self.normal);
+        let is_judged = length < data.len() & !1;
+        is_judged && hash_at(&CRATE_FASTCDC, mask, &data[self.min..=length]) & mask == 0
     }
 }
 

@@ -20,9 +20,13 @@
 //! repository have this chunker unasked: there are but 2^27 irreducible ones of degree 32, all of
 //! which a laptop tries against a few known chunks in minutes.
 
+use super::fastcdc::Rolling;
 use super::gear::BREAK_VALUE;
+use crate::two_stage::{Rule, Windowed};
 use crate::{Parameters, rules};
 use kernels::crc32;
+use kernels::isa::Isa;
+use kernels::marks::Marks;
 use std::sync::Arc;
 
 /// The polynomial of Ethernet and zip, reflected.
@@ -34,6 +38,8 @@ pub(crate) struct Crc32 {
     scanner: Arc<crc32::Crc32>,
     mask: u32,
     min: usize,
+    max: usize,
+    pub(crate) rolling: Rolling,
 }
 
 impl Crc32 {
@@ -44,12 +50,46 @@ impl Crc32 {
             scanner: Arc::new(crc32::Crc32::new(ETHERNET, window, BREAK_VALUE as u32)),
             mask: parameters.avg_bytes - 1,
             min: parameters.min_bytes as usize,
+            max: parameters.max_bytes as usize,
+            rolling: Rolling::Fastest,
         }
     }
 
     /// The length of the first chunk.
     pub(crate) fn cut(&self, data: &[u8]) -> usize {
-        let cut = self.scanner.find_cut(self.mask, data, self.min);
+        let cut = match self.rolling {
+            Rolling::OneByte => self.scanner.find_cut_in_order(self.mask, data, self.min),
+            _ => self.scanner.find_cut(self.mask, data, self.min),
+        };
         cut.unwrap_or(data.len())
+    }
+
+    /// Whether the CRC matches at `length`, from min on and before the end.
+    pub(crate) fn is_match(&self, data: &[u8], length: usize) -> bool {
+        let found = self.scanner.find_cut(self.mask, &data[..=length], length);
+        found.is_some()
+    }
+}
+
+impl Windowed for Crc32 {
+    fn rule(&self) -> Rule {
+        Rule::whole_windows(self.min, self.min, self.max)
+    }
+
+    fn cut_in_order(&self, data: &[u8]) -> usize {
+        self.cut(data)
+    }
+
+    fn mark(&self, isa: Isa, data: &[u8], first: usize, count: usize, marks: &mut Marks<'_>) {
+        self.scanner
+            .mark(isa, (self.mask, self.mask), data, first, count, marks);
+    }
+
+    fn gain(&self, isa: Isa) -> f64 {
+        match isa {
+            Isa::Scalar => 0.0,
+            Isa::Avx512 => 4.0,
+            _ => 4.0,
+        }
     }
 }

@@ -12,13 +12,21 @@
 //!    a chunk can be exactly min long, when `src[min]` matches at once.
 //! 3. No match: the first min(n, max) bytes.
 //!
+//! With `hash_bits` = 32 the table has the upper 32 bits of its numbers, hashes are taken modulo
+//! 2^32, and masks lie in 32 bits (masks.rs): a window of 32 bytes, and half the work for SIMD.
+//!
 //! In the paper's names: FC-v1 is level 0 with min 2 KiB; FC-v2 and FC-v3 are level 2 with min 6
 //! and 8 KiB and a normal size of min + 4 KiB (§4.4), all with an avg of 8 KiB. FC' is the same
 //! with [`Rolling::TwoBytes`].
 
+use super::gear::hash_at;
 use super::masks::Masks;
-use crate::{Algorithm, Parameters, rules};
+use crate::gear_table::SharedGearTable;
+use crate::two_stage::{Rule, Windowed};
+use crate::{Algorithm, OwnParameter, Parameters, rules};
 use kernels::gear::{self, GearTable, Scan};
+use kernels::isa::Isa;
+use kernels::marks::{self, Marks};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -30,10 +38,17 @@ pub enum Rolling {
     #[default]
     Fastest,
     /// One byte after another, in one chain, as the papers print it (FC, GC, RC, AE in FastCDC
-    /// §4.5): `fastcdc`, `gear`, `rabin`, `rabin-nc`, `ae`, `ae2`.
+    /// §4.5): `fastcdc`, `gear`, `rabin`, `rabin-nc`, `crc32`, `fold`,
+    /// `ae`, `ae2`.
     OneByte,
     /// Two bytes at a time (FC' in FastCDC §4.5; its Algorithm 4): `fastcdc`.
     TwoBytes,
+    /// One stage, by the fastest loop that judges position after position.
+    InOrder,
+    /// Two stages: all positions of a block are judged at once, at the level of the chunker's
+    /// [`Isa`](crate::Isa), then cuts are found among the marks (SS-CDC; two_stage/mod.rs): every
+    /// chunker of a window.
+    TwoStage,
 }
 
 impl Rolling {
@@ -41,14 +56,31 @@ impl Rolling {
     #[must_use]
     pub fn is_of(self, algorithm: Algorithm) -> bool {
         match self {
-            Self::Fastest => true,
+            Self::Fastest | Self::InOrder => true,
+            Self::TwoStage => matches!(
+                algorithm,
+                Algorithm::FastCdc
+                    | Algorithm::Fold
+                    | Algorithm::Gear
+                    | Algorithm::Tttd
+                    | Algorithm::Rabin
+                    | Algorithm::RabinNc
+                    | Algorithm::Adler
+                    | Algorithm::Crc32
+                    | Algorithm::Shield
+                    | Algorithm::GearHash
+                    | Algorithm::Xet
+                    | Algorithm::Restic
+            ),
             Self::TwoBytes => algorithm == Algorithm::FastCdc,
             Self::OneByte => matches!(
                 algorithm,
                 Algorithm::FastCdc
+                    | Algorithm::Fold
                     | Algorithm::Gear
                     | Algorithm::Rabin
                     | Algorithm::RabinNc
+                    | Algorithm::Crc32
                     | Algorithm::Ae
                     | Algorithm::Ae2
             ),
@@ -59,10 +91,11 @@ impl Rolling {
 /// A FastCDC chunker. Has no `Debug`: the table may be secret.
 #[derive(Clone)]
 pub(crate) struct FastCdc {
-    table: Arc<Zeroizing<GearTable>>,
+    table: SharedGearTable,
     masks: Masks,
     min: usize,
     normal: usize,
+    max: usize,
     rolling: Rolling,
     /// The second table, where bytes are taken by twos.
     table_shifted: Option<Arc<Zeroizing<GearTable>>>,
@@ -70,12 +103,19 @@ pub(crate) struct FastCdc {
 
 impl FastCdc {
     /// A chunker of valid parameters.
-    pub(crate) fn new(parameters: &Parameters, table: Arc<Zeroizing<GearTable>>) -> Self {
+    pub(crate) fn new(parameters: &Parameters, table: SharedGearTable) -> Self {
+        let (avg_bytes, level) = (parameters.avg_bytes, parameters.normalization);
+        let (table, masks) = match parameters.own.get(OwnParameter::HashBits) {
+            // Sums modulo 2^32 are the lower bits of sums modulo 2^64.
+            Some(32) => (table.upper_half(), Masks::of_32_bits(avg_bytes, level)),
+            _ => (table, Masks::new(avg_bytes, level)),
+        };
         Self {
             table,
-            masks: Masks::new(parameters.avg_bytes, parameters.normalization),
+            masks,
             min: parameters.min_bytes as usize,
             normal: rules::normal_bytes(parameters) as usize,
+            max: parameters.max_bytes as usize,
             rolling: Rolling::Fastest,
             table_shifted: None,
         }
@@ -102,6 +142,12 @@ impl FastCdc {
         scan.position.map_or(end, |position| normal + position)
     }
 
+    /// Whether the hash matches at `length`, from min on and before the end.
+    pub(crate) fn is_match(&self, data: &[u8], length: usize) -> bool {
+        let mask = self.masks.at(length, self.normal);
+        hash_at(&self.table, mask, &data[self.min..=length]) & mask == 0
+    }
+
     fn scan(&self, hash: u64, mask: u64, bytes: &[u8]) -> Scan {
         match (self.rolling, &self.table_shifted) {
             (Rolling::TwoBytes, Some(shifted)) => {
@@ -109,6 +155,38 @@ impl FastCdc {
             }
             (Rolling::OneByte, _) => gear::scalar::find_cut(&self.table, hash, mask, bytes),
             _ => gear::find_cut(&self.table, hash, mask, bytes),
+        }
+    }
+}
+
+impl Windowed for FastCdc {
+    fn rule(&self) -> Rule {
+        Rule {
+            normal: self.normal,
+            ..Rule::started_at_min(self.min, self.max, self.masks.strict.ilog2() as usize + 1)
+        }
+    }
+
+    fn cut_in_order(&self, data: &[u8]) -> usize {
+        self.cut(data)
+    }
+
+    fn mark(&self, isa: Isa, data: &[u8], first: usize, count: usize, marks: &mut Marks<'_>) {
+        let masks = marks::Masks {
+            strict: self.masks.strict,
+            loose: self.masks.loose,
+            value: 0,
+        };
+        self.table.mark(isa, masks, data, (first, count), marks);
+    }
+
+    fn gain(&self, isa: Isa) -> f64 {
+        let is_dense = self.masks.loose.count_ones() < 8;
+        match isa {
+            Isa::Avx512 if is_dense => 0.0,
+            Isa::Avx512 if self.masks.strict >> 32 == 0 => 2.0,
+            Isa::Avx512 => 1.45,
+            _ => 0.0,
         }
     }
 }

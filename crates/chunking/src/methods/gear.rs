@@ -11,9 +11,11 @@
 
 use super::fastcdc::Rolling;
 use crate::Parameters;
+use crate::gear_table::SharedGearTable;
+use crate::two_stage::{Rule, Windowed};
 use kernels::gear::{self, GearTable};
-use std::sync::Arc;
-use zeroize::Zeroizing;
+use kernels::isa::Isa;
+use kernels::marks::{Marks, Masks};
 
 /// The value that the judged bits must have, as in LBFS.
 pub(crate) const BREAK_VALUE: u64 = 0x78;
@@ -21,19 +23,21 @@ pub(crate) const BREAK_VALUE: u64 = 0x78;
 /// A Gear chunker. Has no `Debug`: the table may be secret.
 #[derive(Clone)]
 pub(crate) struct Gear {
-    table: Arc<Zeroizing<GearTable>>,
+    table: SharedGearTable,
     mask: u64,
     min: usize,
+    max: usize,
     pub(crate) rolling: Rolling,
 }
 
 impl Gear {
     /// A chunker of valid parameters.
-    pub(crate) fn new(parameters: &Parameters, table: Arc<Zeroizing<GearTable>>) -> Self {
+    pub(crate) fn new(parameters: &Parameters, table: SharedGearTable) -> Self {
         Self {
             table,
             mask: u64::from(parameters.avg_bytes) - 1,
             min: parameters.min_bytes as usize,
+            max: parameters.max_bytes as usize,
             rolling: Rolling::Fastest,
         }
     }
@@ -48,5 +52,41 @@ impl Gear {
         let scan = find(&self.table, 0, self.mask, value, &data[self.min..]);
         scan.position
             .map_or(data.len(), |position| self.min + position)
+    }
+
+    /// Whether the hash matches at `length`, from min on and before the end.
+    pub(crate) fn is_match(&self, data: &[u8], length: usize) -> bool {
+        let hash = hash_at(&self.table, self.mask, &data[self.min..=length]);
+        hash & self.mask == BREAK_VALUE & self.mask
+    }
+}
+
+/// What `mask` sees of the hash that started as 0 and took `hashed`: only its last bytes count.
+pub(super) fn hash_at(table: &GearTable, mask: u64, hashed: &[u8]) -> u64 {
+    // Bit j knows the last j + 1 bytes.
+    let seen_bytes = (u64::BITS - mask.leading_zeros()) as usize;
+    gear::hash(table, 0, &hashed[hashed.len().saturating_sub(seen_bytes)..])
+}
+
+impl Windowed for Gear {
+    fn rule(&self) -> Rule {
+        Rule::started_at_min(self.min, self.max, self.mask.count_ones() as usize)
+    }
+
+    fn cut_in_order(&self, data: &[u8]) -> usize {
+        self.cut(data)
+    }
+
+    fn mark(&self, isa: Isa, data: &[u8], first: usize, count: usize, marks: &mut Marks<'_>) {
+        let masks = Masks {
+            strict: self.mask,
+            loose: self.mask,
+            value: BREAK_VALUE & self.mask,
+        };
+        self.table.mark(isa, masks, data, (first, count), marks);
+    }
+
+    fn gain(&self, isa: Isa) -> f64 {
+        if isa == Isa::Avx512 { 4.0 } else { 0.0 }
     }
 }

@@ -14,8 +14,13 @@
 //! stream with such a mask, but those that would make a chunk smaller than min.
 
 use super::foreign_tables::CRATE_GEARHASH;
+use super::gear::hash_at;
 use crate::Parameters;
+use crate::gear_table::SharedGearTable;
+use crate::two_stage::{Rule, Windowed};
 use kernels::gear;
+use kernels::isa::Isa;
+use kernels::marks::{Marks, Masks};
 
 /// Bytes that a hash remembers.
 pub(crate) const WINDOW_BYTES: u32 = 64;
@@ -23,8 +28,10 @@ pub(crate) const WINDOW_BYTES: u32 = 64;
 /// A chunker of whole windows.
 #[derive(Clone)]
 pub(crate) struct GearHash {
+    table: SharedGearTable,
     mask: u64,
     min: usize,
+    max: usize,
 }
 
 impl GearHash {
@@ -32,8 +39,10 @@ impl GearHash {
     pub(crate) fn new(parameters: &Parameters) -> Self {
         let mask = u64::from(parameters.avg_bytes) - 1;
         Self {
+            table: SharedGearTable::new(&CRATE_GEARHASH),
             mask: mask << mask.leading_zeros(),
             min: parameters.min_bytes as usize,
+            max: parameters.max_bytes as usize,
         }
     }
 
@@ -45,6 +54,38 @@ impl GearHash {
         let scan = gear::find_cut(&CRATE_GEARHASH, hash, self.mask, &data[first..]);
         scan.position
             .map_or(data.len(), |position| first + position + 1)
+    }
+
+    /// Whether the hash matches at `length`, from min on and before the end.
+    pub(crate) fn is_match(&self, data: &[u8], length: usize) -> bool {
+        hash_at(&CRATE_GEARHASH, self.mask, &data[..length]) & self.mask == 0
+    }
+}
+
+impl Windowed for GearHash {
+    fn rule(&self) -> Rule {
+        Rule {
+            included: 1,
+            ..Rule::whole_windows(self.min - 1, self.min, self.max)
+        }
+    }
+
+    fn cut_in_order(&self, data: &[u8]) -> usize {
+        self.cut(data)
+    }
+
+    fn mark(&self, isa: Isa, data: &[u8], first: usize, count: usize, marks: &mut Marks<'_>) {
+        let masks = Masks {
+            strict: self.mask,
+            loose: self.mask,
+            value: 0,
+        };
+        self.table.mark(isa, masks, data, (first, count), marks);
+    }
+
+    /// All 64 bits are needed, for carries go up to those that are judged: 0.9 times the loop in order.
+    fn gain(&self, _: Isa) -> f64 {
+        0.0
     }
 }
 

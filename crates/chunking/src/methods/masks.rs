@@ -59,6 +59,15 @@ impl Masks {
             loose: spread(bits - level),
         }
     }
+
+    /// The mask that is in force at `length`.
+    pub(crate) fn at(self, length: usize, normal: usize) -> u64 {
+        if length < normal {
+            self.strict
+        } else {
+            self.loose
+        }
+    }
 }
 
 /// A mask of `ones` ones: one number `turn` = 0, 1, 2 … stands at bit 47 − r, where r is `turn`
@@ -72,9 +81,54 @@ pub(crate) fn spread(ones: u32) -> u64 {
         .fold(0, |mask, reversed| mask | 1 << (HIGHEST_PLACE - reversed))
 }
 
+impl Masks {
+    /// The masks of a hash of 32 bits.
+    pub(crate) fn of_32_bits(avg_bytes: u32, normalization: u8) -> Self {
+        let bits = avg_bytes.ilog2();
+        let level = u32::from(normalization);
+        Self {
+            strict: spread_of_32_bits(bits + level),
+            loose: spread_of_32_bits(bits - level),
+        }
+    }
+}
+
+/// A mask of `ones` ones in 32 bits: number `turn` = 0 … 15 stands at bit 31 − r, where r is `turn`
+/// with its four binary digits reversed, and number 16 + `turn` at bit 15 − r: the upper half first,
+/// for its bits know 17 to 32 bytes.
+fn spread_of_32_bits(ones: u32) -> u64 {
+    (0..ones)
+        .map(|turn| 31 - turn / 16 * 16 - (turn % 16).reverse_bits() / (1 << 28))
+        .fold(0, |mask, place| mask | 1 << place)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Masks, spread};
+    use super::{Masks, spread, spread_of_32_bits};
+
+    /// Golden: a change here changes the cut points of stored data.
+    #[test]
+    fn masks_of_32_bits_are_frozen() {
+        for (ones, mask) in [
+            (1, 0x8000_0000),
+            (2, 0x8080_0000),
+            (3, 0x8880_0000),
+            (11, 0xeeea_0000),
+            (15, 0xfffe_0000),
+            (16, 0xffff_0000),
+            (17, 0xffff_8000),
+            (27, 0xffff_eeea),
+        ] {
+            assert_eq!(spread_of_32_bits(ones), mask, "{ones}");
+        }
+        for avg_bits in 8..=24u32 {
+            for level in 0..=3u8 {
+                let Masks { strict, loose } = Masks::of_32_bits(1 << avg_bits, level);
+                assert_eq!(strict & loose, loose, "strict contains loose");
+                assert_eq!((strict.ilog2(), loose.ilog2()), (31, 31));
+            }
+        }
+    }
 
     /// Golden: a change here changes the cut points of stored data.
     #[test]

@@ -28,7 +28,10 @@
 
 use super::fastcdc::Rolling;
 use super::gear::BREAK_VALUE;
+use crate::two_stage::{Rule, Windowed};
 use crate::{KeyMaterial, OwnParameter, ParameterError, Parameters, polynomial, rules};
+use kernels::isa::Isa;
+use kernels::marks::Marks;
 use kernels::rabin;
 use std::sync::Arc;
 
@@ -41,6 +44,7 @@ pub(crate) struct Rabin {
     scanner: Arc<rabin::Rabin>,
     mask: u64,
     min: usize,
+    max: usize,
     pub(crate) rolling: Rolling,
 }
 
@@ -51,6 +55,7 @@ impl Rabin {
             scanner: Arc::new(scanner(parameters, key)?),
             mask: u64::from(parameters.avg_bytes) - 1,
             min: parameters.min_bytes as usize,
+            max: parameters.max_bytes as usize,
             rolling: Rolling::Fastest,
         })
     }
@@ -59,6 +64,40 @@ impl Rabin {
     pub(crate) fn cut(&self, data: &[u8]) -> usize {
         let cut = find_cut(&self.scanner, self.rolling, self.mask, data, self.min);
         cut.unwrap_or(data.len())
+    }
+
+    /// Whether the fingerprint matches at `length`, from min on and before the end.
+    pub(crate) fn is_match(&self, data: &[u8], length: usize) -> bool {
+        is_match(&self.scanner, self.mask, data, length)
+    }
+}
+
+/// Whether the window that ends with `data[last]` matches.
+pub(super) fn is_match(scanner: &rabin::Rabin, mask: u64, data: &[u8], last: usize) -> bool {
+    let found = scanner.find_cut_in_order(mask, &data[..=last], last);
+    found.is_some()
+}
+
+impl Windowed for Rabin {
+    fn rule(&self) -> Rule {
+        Rule::whole_windows(self.min, self.min, self.max)
+    }
+
+    fn cut_in_order(&self, data: &[u8]) -> usize {
+        self.cut(data)
+    }
+
+    fn mark(&self, isa: Isa, data: &[u8], first: usize, count: usize, marks: &mut Marks<'_>) {
+        self.scanner
+            .mark(isa, (self.mask, self.mask), data, first, count, marks);
+    }
+
+    fn gain(&self, isa: Isa) -> f64 {
+        match isa {
+            Isa::Scalar => 0.0,
+            Isa::Avx512 => 4.0,
+            _ => 1.75,
+        }
     }
 }
 

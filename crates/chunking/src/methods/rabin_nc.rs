@@ -15,7 +15,10 @@
 
 use super::fastcdc::Rolling;
 use super::rabin;
+use crate::two_stage::{Rule, Windowed};
 use crate::{KeyMaterial, ParameterError, Parameters, rules};
+use kernels::isa::Isa;
+use kernels::marks::Marks;
 use std::sync::Arc;
 
 /// A normalized Rabin chunker. Has no `Debug`: the polynomial may be secret.
@@ -26,6 +29,7 @@ pub(crate) struct RabinNc {
     loose: u64,
     min: usize,
     normal: usize,
+    max: usize,
     pub(crate) rolling: Rolling,
 }
 
@@ -39,6 +43,7 @@ impl RabinNc {
             strict: (avg << level) - 1,
             loose: (avg >> level) - 1,
             min: parameters.min_bytes as usize,
+            max: parameters.max_bytes as usize,
             normal: rules::normal_bytes(parameters) as usize,
             rolling: Rolling::Fastest,
         })
@@ -52,5 +57,41 @@ impl RabinNc {
         let cut = find_cut(self.strict, &data[..normal], self.min);
         let cut = cut.or_else(|| find_cut(self.loose, data, normal));
         cut.unwrap_or(data.len())
+    }
+
+    /// Whether the fingerprint matches at `length`, from min on and before the end.
+    pub(crate) fn is_match(&self, data: &[u8], length: usize) -> bool {
+        let mask = if length < self.normal {
+            self.strict
+        } else {
+            self.loose
+        };
+        rabin::is_match(&self.scanner, mask, data, length)
+    }
+}
+
+impl Windowed for RabinNc {
+    fn rule(&self) -> Rule {
+        Rule {
+            normal: self.normal,
+            ..Rule::whole_windows(self.min, self.min, self.max)
+        }
+    }
+
+    fn cut_in_order(&self, data: &[u8]) -> usize {
+        self.cut(data)
+    }
+
+    fn mark(&self, isa: Isa, data: &[u8], first: usize, count: usize, marks: &mut Marks<'_>) {
+        self.scanner
+            .mark(isa, (self.strict, self.loose), data, first, count, marks);
+    }
+
+    fn gain(&self, isa: Isa) -> f64 {
+        match isa {
+            Isa::Scalar => 0.0,
+            Isa::Avx512 => 4.0,
+            _ => 1.75,
+        }
     }
 }

@@ -19,7 +19,11 @@
 //! contents; the default here is the polynomial of restic's tests and of rustic_cdc. For how much
 //! that hides see methods/rabin.rs.
 
+use super::rabin;
+use crate::two_stage::{Rule, Windowed};
 use crate::{OwnParameter, Parameters};
+use kernels::isa::Isa;
+use kernels::marks::Marks;
 use kernels::rabin::Rabin;
 use std::sync::Arc;
 
@@ -35,6 +39,7 @@ pub(crate) struct Restic {
     scanner: Arc<Rabin>,
     mask: u64,
     min: usize,
+    max: usize,
 }
 
 impl Restic {
@@ -49,6 +54,7 @@ impl Restic {
             )),
             mask: u64::from(parameters.avg_bytes) - 1,
             min: parameters.min_bytes as usize,
+            max: parameters.max_bytes as usize,
         }
     }
 
@@ -56,5 +62,36 @@ impl Restic {
     pub(crate) fn cut(&self, data: &[u8]) -> usize {
         let cut = self.scanner.find_cut(self.mask, data, self.min - 1);
         cut.map_or(data.len(), |last| last + 1)
+    }
+
+    /// Whether the digest matches at `length`, from min on and before the end.
+    pub(crate) fn is_match(&self, data: &[u8], length: usize) -> bool {
+        rabin::is_match(&self.scanner, self.mask, data, length - 1)
+    }
+}
+
+impl Windowed for Restic {
+    fn rule(&self) -> Rule {
+        Rule {
+            included: 1,
+            ..Rule::whole_windows(self.min - 1, self.min, self.max)
+        }
+    }
+
+    fn cut_in_order(&self, data: &[u8]) -> usize {
+        self.cut(data)
+    }
+
+    fn mark(&self, isa: Isa, data: &[u8], first: usize, count: usize, marks: &mut Marks<'_>) {
+        self.scanner
+            .mark(isa, (self.mask, self.mask), data, first, count, marks);
+    }
+
+    fn gain(&self, isa: Isa) -> f64 {
+        match isa {
+            Isa::Scalar => 0.0,
+            Isa::Avx512 => 4.0,
+            _ => 1.75,
+        }
     }
 }

@@ -18,11 +18,14 @@
 //! judged again. Data can be made for which that happens at every chunk, just behind min; so max is
 //! at most [`MAX_PER_MIN`] times min, which bounds the work.
 
+use super::gear::hash_at;
 use super::masks::spread;
 use crate::Parameters;
-use kernels::gear::{self, GearTable};
-use std::sync::Arc;
-use zeroize::Zeroizing;
+use crate::gear_table::SharedGearTable;
+use crate::two_stage::{Rule, Windowed};
+use kernels::gear;
+use kernels::isa::Isa;
+use kernels::marks::{Marks, Masks};
 
 /// Bytes that the masks can see: bit 47 is the highest.
 pub(crate) const WINDOW_BYTES: u32 = 48;
@@ -36,7 +39,7 @@ const BACKUP_BLOCK_BYTES: usize = 4096;
 /// A TTTD chunker. Has no `Debug`: the table may be secret.
 #[derive(Clone)]
 pub(crate) struct Tttd {
-    table: Arc<Zeroizing<GearTable>>,
+    table: SharedGearTable,
     main: u64,
     backup: u64,
     min: usize,
@@ -45,7 +48,7 @@ pub(crate) struct Tttd {
 
 impl Tttd {
     /// A chunker of valid parameters.
-    pub(crate) fn new(parameters: &Parameters, table: Arc<Zeroizing<GearTable>>) -> Self {
+    pub(crate) fn new(parameters: &Parameters, table: SharedGearTable) -> Self {
         let bits = parameters.avg_bytes.ilog2();
         Self {
             table,
@@ -66,6 +69,12 @@ impl Tttd {
         let is_at_max = data.len() == self.max;
         let backup = is_at_max.then(|| self.last_backup(data)).flatten();
         backup.unwrap_or(data.len())
+    }
+
+    /// Whether the main mask matches at `length`, from min on and before the end. A backup does
+    /// not count: whether it is one is not for its window alone to say.
+    pub(crate) fn is_match(&self, data: &[u8], length: usize) -> bool {
+        hash_at(&self.table, self.main, &data[..=length]) & self.main == 0
     }
 
     /// The greatest position that has only zeros under the backup mask.
@@ -93,6 +102,34 @@ impl Tttd {
     fn hash_before(&self, data: &[u8], position: usize) -> u64 {
         let window = &data[position + 1 - WINDOW_BYTES as usize..position];
         gear::hash(&self.table, 0, window)
+    }
+}
+
+/// Strict marks are main ones, loose marks backups.
+impl Windowed for Tttd {
+    fn rule(&self) -> Rule {
+        Rule {
+            normal: usize::MAX,
+            has_backups: true,
+            ..Rule::whole_windows(self.min, self.min, self.max)
+        }
+    }
+
+    fn cut_in_order(&self, data: &[u8]) -> usize {
+        self.cut(data)
+    }
+
+    fn mark(&self, isa: Isa, data: &[u8], first: usize, count: usize, marks: &mut Marks<'_>) {
+        let masks = Masks {
+            strict: self.main,
+            loose: self.backup,
+            value: 0,
+        };
+        self.table.mark(isa, masks, data, (first, count), marks);
+    }
+
+    fn gain(&self, isa: Isa) -> f64 {
+        if isa == Isa::Avx512 { 1.45 } else { 0.0 }
     }
 }
 

@@ -3,21 +3,21 @@
 use crate::random::{Splitmix64, any_data, random_bytes};
 use crate::{lengths, sized, unkeyed};
 use chunking::{
-    ALGORITHMS, Algorithm, Chunker, FeedChunker, KeyMaterial, OWN_PARAMETERS, OwnParameter,
+    ALGORITHMS, Algorithm, Chunker, FeedChunker, Isa, KeyMaterial, OWN_PARAMETERS, OwnParameter,
     ParameterError, Parameters, StreamChunker,
 };
 use proptest::prelude::*;
 use std::io::{self, Read};
 
 /// Sizes that every algorithm takes, small, so that short data has many chunks.
-fn small(algorithm: Algorithm) -> Parameters {
+pub fn small(algorithm: Algorithm) -> Parameters {
     let parameters = sized(algorithm, 512, 2048, 8192);
     assert_eq!(parameters.validate(), Ok(()), "{algorithm}");
     parameters
 }
 
 /// An algorithm with sizes, level and own parameters drawn at random, where they are possible.
-fn any_parameters() -> impl Strategy<Value = Parameters> {
+pub fn any_parameters() -> impl Strategy<Value = Parameters> {
     let sizes = (1u32..5000, 8u32..=13, 0u32..3, 1u32..60_000);
     let rest = (0u8..=3, prop::option::of(0usize..4), 1u64..6000);
     (0..ALGORITHMS.len(), sizes, rest).prop_map(
@@ -172,6 +172,21 @@ fn read_sizes_do_not_matter_at_usual_sizes() {
 }
 
 #[test]
+fn levels_of_instruction_sets_do_not_matter() {
+    let data = random_bytes(36, 200_000);
+    for info in ALGORITHMS {
+        for parameters in [small(info.algorithm), Parameters::new(info.algorithm)] {
+            let chunker = unkeyed(&parameters);
+            let expected = lengths(&chunker, &data);
+            for isa in Isa::available() {
+                let chunker = chunker.clone().with_isa(isa);
+                assert_eq!(lengths(&chunker, &data), expected, "{} {isa}", info.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn empty_tiny_and_uniform_data() {
     for info in ALGORITHMS {
         let parameters = small(info.algorithm);
@@ -277,7 +292,9 @@ fn means_on_random_data_are_as_documented() {
             Algorithm::Fixed | Algorithm::Ram | Algorithm::Maxp | Algorithm::SeqCdc => (1.0, 0.05),
             Algorithm::Ae => (1.04, 0.03),
             Algorithm::Ae2 => (0.25 + 1.04 * 0.75, 0.03),
-            Algorithm::FastCdc | Algorithm::RabinNc => (1.14, 0.03),
+            Algorithm::FastCdc | Algorithm::RabinNc | Algorithm::Fold | Algorithm::Shield => {
+                (1.14, 0.03)
+            }
             Algorithm::FastCdcCrateV2020 => (1.2, 0.06),
             Algorithm::Gear => (0.25 + 0.92, 0.05),
             Algorithm::GearHash => (1.3, 0.06),

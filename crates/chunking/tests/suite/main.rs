@@ -8,7 +8,11 @@ mod parameters;
 mod presets;
 mod properties;
 mod random;
+mod rapid;
+mod segments;
 mod stream;
+mod two_stage;
+mod windows;
 
 use chunking::{Algorithm, Chunker, KeyMaterial, Parameters};
 

@@ -16,7 +16,15 @@ def spread(ones):
     return sum(1 << (47 - int(f"{turn:05b}"[::-1], 2)) for turn in range(ones))
 
 
-def masks(avg, level):
+def spread_32(ones):
+    """The same in 32 bits: by reversal of four digits in bits 16 to 31, then in bits 0 to 15."""
+    return sum(1 << (31 - turn // 16 * 16 - int(f"{turn % 16:04b}"[::-1], 2)) for turn in range(ones))
+
+
+def masks(avg, level, hash_bits=64):
+    if hash_bits == 32:
+        bits = avg.bit_length() - 1
+        return spread_32(bits + level), spread_32(bits - level)
     if (avg, level) == (8192, 0):
         return 0x0000D93003530000, 0x0000D93003530000
     if (avg, level) == (8192, 2):
@@ -44,8 +52,9 @@ def gear(p, key):
 
 
 def fastcdc(p, key):
-    numbers = table(key)
-    strict, loose = masks(p["avg"], p["level"])
+    hash_bits = p.get("hash_bits", 64)
+    numbers = [number >> (64 - hash_bits) for number in table(key)]
+    strict, loose = masks(p["avg"], p["level"], hash_bits)
     normal = p.get("normal_bytes", p["avg"])
 
     def cut(data):
@@ -101,6 +110,9 @@ CASES = {
             dict(min=64, avg=256, max=1 * K, level=0),
             dict(min=1 * K, avg=4 * K, max=16 * K, level=1),
             dict(min=6 * K, avg=16 * K, max=64 * K, level=3),
+            dict(min=2 * K, avg=8 * K, max=64 * K, level=2, hash_bits=32),
+            dict(min=64, avg=256, max=1 * K, level=3, hash_bits=32),
+            dict(min=1 * K, avg=4 * K, max=16 * K, level=0, hash_bits=32),
         ],
     ),
     "tttd": (

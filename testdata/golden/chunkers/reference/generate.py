@@ -11,7 +11,7 @@ import sys
 
 import data
 
-FAMILIES = ["gear", "windowed", "hashless", "presets"]
+FAMILIES = ["gear", "fold", "windowed", "hashless", "presets", "shield"]
 HERE = pathlib.Path(__file__).parent
 
 
