@@ -319,5 +319,8 @@ pub struct StatsSummary {
     pub filling_ratio: Option<f64>,
     pub metadata_per_chunk_bytes: Option<f64>,
     pub metadata_per_file_bytes: Option<f64>,
+    pub chunker: &'static str,
+    pub acceleration: String,
+    pub segment_bytes: Option<u32>,
     pub unreadable: u64,
 }

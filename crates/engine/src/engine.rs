@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use chunking::Chunker;
-
 use crate::container::{CompressionLevel, ContainerReader, RemapSet};
 use crate::fingerprint::Fingerprinter;
 use crate::format::{ObjectError, Vault};
 use crate::object::{DiscardingStore, ObjectStore};
-use crate::pipeline::Writer;
+use crate::pipeline::{Cutter, Sectioning, StreamChunking, Writer};
 use crate::restore::Reader;
 
 /// Settings of an engine. Those of the repository's `config` come from there; the others are
@@ -45,7 +43,7 @@ pub struct Engine {
     store: Arc<dyn ObjectStore>,
     vault: Arc<Vault>,
     fingerprinter: Arc<Fingerprinter>,
-    chunker: Arc<Chunker>,
+    cutter: Arc<Cutter>,
     settings: EngineSettings,
 }
 
@@ -59,20 +57,20 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine on `store`.
+    /// An engine on `store`; a chunker alone is a cutter as well.
     #[must_use]
     pub fn new(
         store: Arc<dyn ObjectStore>,
         vault: Vault,
         fingerprinter: Fingerprinter,
-        chunker: Chunker,
+        cutter: impl Into<Cutter>,
         settings: EngineSettings,
     ) -> Self {
         Self {
             store,
             vault: Arc::new(vault),
             fingerprinter: Arc::new(fingerprinter),
-            chunker: Arc::new(chunker),
+            cutter: Arc::new(cutter.into()),
             settings,
         }
     }
@@ -97,8 +95,18 @@ impl Engine {
 
     /// What cuts its streams.
     #[must_use]
-    pub fn chunker(&self) -> &Arc<Chunker> {
-        &self.chunker
+    pub fn cutter(&self) -> &Arc<Cutter> {
+        &self.cutter
+    }
+
+    /// Threads that cut one stream, where the cutter can use several: as many as their segments
+    /// fit an eighth of the memory.
+    #[must_use]
+    pub fn threads_a_stream(&self) -> usize {
+        self.cutter.segment_bytes().map_or(1, |segment_bytes| {
+            let fitting = self.settings.memory_bytes / 8 / segment_bytes;
+            fitting.clamp(1, self.settings.threads.max(1))
+        })
     }
 
     /// Its settings.
@@ -113,6 +121,17 @@ impl Engine {
         Self {
             store: Arc::new(DiscardingStore::new(Arc::clone(&self.store))),
             ..self.clone()
+        }
+    }
+
+    /// How it turns streams into chunks.
+    #[must_use]
+    pub fn stream_chunking(&self) -> StreamChunking<'_> {
+        StreamChunking {
+            cutter: &self.cutter,
+            threads: self.threads_a_stream(),
+            fingerprinter: &self.fingerprinter,
+            sectioning: Sectioning::WholeStream,
         }
     }
 

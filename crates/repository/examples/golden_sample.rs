@@ -68,7 +68,7 @@ fn make_sample(
             min_bytes: 512,
             avg_bytes: 2048,
             max_bytes: 8192,
-            ..chunking::Parameters::default()
+            ..chunking::Parameters::new(chunking::Algorithm::FastCdc)
         }),
         container_bytes: Some(64 << 10),
         group_bytes: Some(16 << 10),

@@ -12,7 +12,7 @@ use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
 use engine::{Engine, EngineSettings};
 
-use crate::config::{Config, ConfigError, Encryption, Features, UnverifiedConfig};
+use crate::config::{Acceleration, Config, ConfigError, Encryption, Features, UnverifiedConfig};
 use crate::keys::{Argon2Cost, KeyError, KeySlot, OpenedSecrets, Password, Secrets, open_secrets};
 use crate::snapshot::{
     Resolved, Snapshot, SnapshotError, SnapshotFilter, SnapshotList, SnapshotSpec,
@@ -78,6 +78,8 @@ fn refuse_remains(store: &dyn ObjectStore) -> Result<(), RepositoryError> {
 pub struct CreateOptions {
     /// Chunker and its parameters; the default when not given.
     pub chunker: Option<Parameters>,
+    /// How cutting is accelerated.
+    pub acceleration: Acceleration,
     /// Take a chunker without a key in an encrypted repository.
     pub allow_unkeyed_chunker: bool,
     /// Container size in bytes; 4 MiB when not given.
@@ -92,6 +94,7 @@ impl Default for CreateOptions {
     fn default() -> Self {
         Self {
             chunker: None,
+            acceleration: Acceleration::None,
             allow_unkeyed_chunker: false,
             container_bytes: None,
             group_bytes: None,
@@ -171,6 +174,7 @@ impl Repository {
         if let Some(chunker) = options.chunker {
             config.chunker = chunker;
         }
+        config.acceleration = options.acceleration;
         if let Some(bytes) = options.container_bytes {
             config.container_bytes = bytes;
         }
@@ -249,11 +253,12 @@ impl Repository {
         } else {
             KeyMaterial::Unkeyed
         };
+        let chunker = Chunker::new(&config.chunker, key)?;
         let engine = Engine::new(
             store,
             secrets.vault(config.id, config.encryption.is_padded()),
             secrets.fingerprinter(),
-            Chunker::new(&config.chunker, key)?,
+            config.acceleration.cutter(chunker)?,
             EngineSettings {
                 container_bytes: config.container_bytes,
                 group_bytes: config.group_bytes,

@@ -132,6 +132,9 @@ fn compact_section(
         slots: live().map(|chunk| old.slots[chunk]).collect(),
         lengths: live().map(|chunk| old.lengths[chunk]).collect(),
         fingerprints: live().map(|chunk| old.fingerprints[chunk]).collect(),
+        markers: live()
+            .filter_map(|chunk| old.markers.get(chunk).copied())
+            .collect(),
         groups,
     }
 }

@@ -3,7 +3,7 @@
 use chunking::{ALGORITHMS, Algorithm, OWN_PARAMETERS, OwnParameter, Parameters};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use repository::config::ConfigError;
+use repository::config::{Acceleration, ConfigError};
 use repository::{CreateOptions, Repository};
 
 use crate::arguments::parse_size;
@@ -48,6 +48,14 @@ pub struct InitArguments {
     #[arg(long = "chunker-parameter", value_name = "NAME=VALUE", value_parser = parse_own)]
     chunker_parameters: Vec<(OwnParameter, u64)>,
 
+    /// How cutting is accelerated, where that changes what is cut
+    #[arg(long, value_name = "NAME", value_parser = acceleration_parser())]
+    acceleration: Option<Acceleration>,
+
+    /// Size of the segments that are cut at the same time [default: 1MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "acceleration")]
+    segment_size: Option<u32>,
+
     /// Size of a container, the objects that most bytes are stored in [default: 4MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     container_size: Option<u32>,
@@ -83,14 +91,15 @@ pub fn run(session: &Session, arguments: &InitArguments) -> anyhow::Result<ExitC
                 .into());
         }
     }
-    Repository::check_options(!arguments.no_encryption, &arguments.options())?;
+    let options = arguments.options()?;
+    Repository::check_options(!arguments.no_encryption, &options)?;
     let password = if arguments.no_encryption {
         warn_unencrypted(session, &shown)?;
         None
     } else {
         Some(session.new_password()?)
     };
-    let repository = session.create(password.as_ref(), &arguments.options())?;
+    let repository = session.create(password.as_ref(), &options)?;
     session
         .output
         .event(&Event::Summary(Box::new(Summary::Init {
@@ -118,14 +127,32 @@ fn warn_unencrypted(session: &Session, shown: &str) -> anyhow::Result<()> {
 }
 
 impl InitArguments {
-    fn options(&self) -> CreateOptions {
-        CreateOptions {
+    fn options(&self) -> anyhow::Result<CreateOptions> {
+        Ok(CreateOptions {
             chunker: self.chunker(),
+            acceleration: self.acceleration()?,
             allow_unkeyed_chunker: self.allow_unkeyed_chunker,
             container_bytes: self.container_size,
             group_bytes: self.group_size,
             ..CreateOptions::default()
+        })
+    }
+
+    /// The acceleration, with segments of the size that was asked for.
+    fn acceleration(&self) -> anyhow::Result<Acceleration> {
+        let mut acceleration = self.acceleration.unwrap_or_default();
+        match (&mut acceleration, self.segment_size) {
+            (Acceleration::Segments { segment_bytes, .. }, Some(bytes)) => *segment_bytes = bytes,
+            (other, Some(_)) => {
+                return Err(Failure::usage(format!(
+                    "--segment-size, and yet {other} has no segments"
+                ))
+                .with_hint("add --acceleration segments, or leave --segment-size away")
+                .into());
+            }
+            _ => {}
         }
+        Ok(acceleration)
     }
 
     /// The chunker, if anything about it was asked for.
@@ -164,6 +191,13 @@ fn algorithm_parser() -> impl TypedValueParser<Value = Algorithm> {
         .map(|info| PossibleValue::new(info.name).help(info.summary));
     PossibleValuesParser::new(names)
         .try_map(|name| Algorithm::from_name(&name).ok_or("no such algorithm"))
+}
+
+/// The accelerations' names, with what there is to say about each.
+fn acceleration_parser() -> impl TypedValueParser<Value = Acceleration> {
+    let names = Acceleration::names().map(|(name, about)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(names)
+        .try_map(|name| Acceleration::from_name(&name).ok_or("no such acceleration"))
 }
 
 /// `NAME=VALUE`, the value a size with or without unit, or hexadecimal behind `0x`.

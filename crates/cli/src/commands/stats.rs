@@ -2,6 +2,7 @@
 
 use clap::Args;
 use repository::Stats;
+use repository::config::{Acceleration, Config};
 
 use crate::events::{Event, StatsSummary, Summary};
 use crate::exit_code::ExitCode;
@@ -30,9 +31,10 @@ pub fn run(session: &Session, _arguments: &StatsArguments) -> anyhow::Result<Exi
     if interrupt::is_requested() {
         return Err(interrupt::interrupted("nothing was counted to the end"));
     }
-    let event = Event::Summary(Box::new(Summary::Stats(summary(&stats))));
+    let config = repository.config();
+    let event = Event::Summary(Box::new(Summary::Stats(summary(&stats, config))));
     session.output.event(&event)?;
-    session.output.result(&text(&stats))?;
+    session.output.result(&text(&stats, config))?;
     Ok(if stats.unreadable > 0 {
         ExitCode::Damaged
     } else {
@@ -40,7 +42,7 @@ pub fn run(session: &Session, _arguments: &StatsArguments) -> anyhow::Result<Exi
     })
 }
 
-fn text(stats: &Stats) -> String {
+fn text(stats: &Stats, config: &Config) -> String {
     let (bytes, count) = (units::bytes, units::count);
     let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
     let each = |bytes: Option<f64>| bytes.map_or("-".to_owned(), |bytes| format!("{bytes:.1} B"));
@@ -92,6 +94,10 @@ fn text(stats: &Stats) -> String {
             ),
         ),
     ];
+    rows.push(("Chunker", chunker(config)));
+    if config.acceleration != Acceleration::None {
+        rows.push(("Acceleration", acceleration(config)));
+    }
     if stats.unreadable > 0 {
         rows.push((
             "Unreadable",
@@ -104,8 +110,34 @@ fn text(stats: &Stats) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn summary(stats: &Stats) -> StatsSummary {
+/// `fastcdc, min 2.0 KiB, avg 8.0 KiB, max 64.0 KiB`.
+fn chunker(config: &Config) -> String {
+    let chunker = &config.chunker;
+    let [min, avg, max] = [chunker.min_bytes, chunker.avg_bytes, chunker.max_bytes]
+        .map(|bytes| units::bytes(u64::from(bytes)));
+    format!("{}, min {min}, avg {avg}, max {max}", chunker.algorithm)
+}
+
+/// Its name, and the size of segments.
+fn acceleration(config: &Config) -> String {
+    match config.acceleration {
+        Acceleration::Segments { segment_bytes, .. } => format!(
+            "{}, {} each",
+            config.acceleration,
+            units::bytes(u64::from(segment_bytes))
+        ),
+        other => other.to_string(),
+    }
+}
+
+fn summary(stats: &Stats, config: &Config) -> StatsSummary {
     StatsSummary {
+        chunker: config.chunker.algorithm.name(),
+        acceleration: config.acceleration.to_string(),
+        segment_bytes: match config.acceleration {
+            Acceleration::Segments { segment_bytes, .. } => Some(segment_bytes),
+            _ => None,
+        },
         snapshots: stats.snapshots,
         files: stats.files,
         other_entries: stats.other_entries,

@@ -206,6 +206,31 @@ fn any_chunker_can_be_taken_but_an_unkeyed_one_only_knowingly() {
 }
 
 #[test]
+fn cutting_can_be_accelerated() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .run(&["init", "--acceleration", "warp"])
+        .expect(2)
+        .says("rapid-ff+rwt+fpt");
+    let plain = ["init", "--no-encryption", "--acceleration"];
+    let wrong = [&plain[..], &["rapid-ff", "--segment-size", "1M"]].concat();
+    sandbox.run(&wrong).expect(2).says("has no segments");
+    let small = [&plain[..], &["segments", "--segment-size", "64K"]].concat();
+    sandbox.run(&small).expect(2).says("segment size");
+    assert!(!sandbox.path("repository").exists());
+    sandbox.ok(&[&plain[..], &["segments", "--segment-size", "256K"]].concat());
+    sandbox.write("tree/data", &noise(2_000_000, 5));
+    sandbox.ok(&["backup", "tree"]);
+    sandbox.ok(&["check", "--read-data"]);
+    let stats = sandbox.events(&["stats"]);
+    let stats = stats.last().unwrap();
+    assert_eq!(stats["acceleration"], "segments");
+    assert_eq!(stats["segment_bytes"], 256 << 10);
+    let shown = sandbox.run(&["stats"]).expect(0).stdout.clone();
+    assert!(shown.contains("segments, 256.0 KiB each"), "{shown}");
+}
+
+#[test]
 fn an_empty_directory_becomes_a_repository() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("repository")).unwrap();

@@ -27,6 +27,7 @@ pub struct ContainerBuilder {
     container_bytes: usize,
     data: Vec<u8>,
     chunk_metadata_bytes: usize,
+    has_markers: bool,
     section: Section,
 }
 
@@ -56,15 +57,25 @@ impl ContainerBuilder {
             container_bytes: container_bytes as usize,
             data: Vec::new(),
             chunk_metadata_bytes: 0,
+            has_markers: false,
             section: Section {
                 id,
                 kind,
                 slots: Vec::new(),
                 lengths: Vec::new(),
                 fingerprints: Vec::new(),
+                markers: Vec::new(),
                 groups: Vec::new(),
             },
         }
+    }
+
+    /// The same, which keeps the last byte of each chunk: [`push_markers`](Self::push_markers)
+    /// follows every group.
+    #[must_use]
+    pub fn with_markers(mut self) -> Self {
+        self.has_markers = true;
+        self
     }
 
     /// Its id.
@@ -92,7 +103,12 @@ impl ContainerBuilder {
         if self.chunk_count() + chunks > SLOTS_MAX {
             return 0;
         }
+        let marker_bytes = match self.has_markers {
+            true => self.chunk_count() + chunks,
+            false => 0,
+        };
         let metadata_bytes = SECTION_BYTES_MAX
+            + marker_bytes
             + (self.section.groups.len() + 1) * GROUP_ENTRY_BYTES_MAX
             + self.chunk_metadata_bytes
             + chunk_metadata_bytes;
@@ -138,6 +154,22 @@ impl ContainerBuilder {
         }
     }
 
+    /// Notes the last bytes of the chunks of the group just put in, whose plaintext this is.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub fn push_markers(&mut self, plain: &[u8]) {
+        if !self.has_markers {
+            return;
+        }
+        let mut end = 0;
+        for &length in &self.section.lengths[self.section.markers.len()..] {
+            end += length as usize;
+            self.section.markers.push(plain[end - 1]);
+        }
+        assert_eq!(end, plain.len(), "the plaintext of one group");
+    }
+
     /// Seals the metadata, pads, and ends the object with its length tag. The last container
     /// of a run is padded to a Padmé length, others to the container size; without
     /// encryption there is no padding.
@@ -147,6 +179,8 @@ impl ContainerBuilder {
     #[must_use]
     pub fn finish(self, is_last: bool) -> SealedContainer {
         assert!(self.chunk_count() > 0, "a container has chunks");
+        let markers = self.section.markers.len();
+        assert!(!self.has_markers || markers == self.chunk_count());
         let section = Arc::new(self.section);
         let metadata = ObjectMetadata {
             sections: vec![Section::clone(&section)],

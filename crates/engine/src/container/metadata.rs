@@ -28,6 +28,7 @@ mod column {
     pub const SLOTS: u64 = 3;
     pub const GROUPS: u64 = 5;
     pub const LENGTHS: u64 = 7;
+    pub const MARKERS: u64 = 8;
     pub const FINGERPRINTS: u64 = 9;
 }
 
@@ -63,6 +64,8 @@ pub struct Section {
     pub lengths: Vec<u32>,
     /// Fingerprint of each chunk.
     pub fingerprints: Vec<Fingerprint>,
+    /// Last byte of each chunk, or empty: for RapidCDC's marker test.
+    pub markers: Vec<u8>,
     /// The groups, in order; together they hold all the chunks.
     pub groups: Vec<Group>,
 }
@@ -110,6 +113,7 @@ impl Section {
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + self.slots.len() * (2 + 4 + Fingerprint::BYTES)
+            + self.markers.len()
             + self.groups.len() * size_of::<Group>()
     }
 
@@ -130,6 +134,9 @@ impl Section {
                 put_varint(out, u64::from(length));
             }
         });
+        if !self.markers.is_empty() {
+            columns.field(column::MARKERS, |out| out.extend_from_slice(&self.markers));
+        }
         columns.field(column::FINGERPRINTS, |out| {
             for fingerprint in &self.fingerprints {
                 out.extend_from_slice(&fingerprint.0);
@@ -153,6 +160,7 @@ impl Section {
         let slots = decode_slots(columns.slots)?;
         let lengths = decode_lengths(columns.lengths, slots.len())?;
         let fingerprints = decode_fingerprints(columns.fingerprints, slots.len())?;
+        let markers = decode_markers(columns.markers, slots.len())?;
         let groups = decode_groups(columns.groups, &lengths, place)?;
         Ok(Self {
             id,
@@ -160,6 +168,7 @@ impl Section {
             slots,
             lengths,
             fingerprints,
+            markers,
             groups,
         })
     }
@@ -171,6 +180,7 @@ struct Columns<'a> {
     slots: &'a [u8],
     groups: &'a [u8],
     lengths: &'a [u8],
+    markers: &'a [u8],
     fingerprints: &'a [u8],
 }
 
@@ -183,6 +193,7 @@ impl<'a> Columns<'a> {
                 column::SLOTS => columns.slots = field.value,
                 column::GROUPS => columns.groups = field.value,
                 column::LENGTHS => columns.lengths = field.value,
+                column::MARKERS => columns.markers = field.value,
                 column::FINGERPRINTS => columns.fingerprints = field.value,
                 column::FOREIGN if field.value.is_empty() => {}
                 tag if tag % 2 == 0 => {}
@@ -258,6 +269,16 @@ fn decode_fingerprints(bytes: &[u8], count: usize) -> Result<Vec<Fingerprint>, D
         )));
     }
     Ok(fingerprints.iter().copied().map(Fingerprint).collect())
+}
+
+fn decode_markers(bytes: &[u8], count: usize) -> Result<Vec<u8>, DecodeError> {
+    if !bytes.is_empty() && bytes.len() != count {
+        return Err(DecodeError::new(format!(
+            "{} last bytes for {count} chunks",
+            bytes.len()
+        )));
+    }
+    Ok(bytes.to_vec())
 }
 
 fn decode_groups(
@@ -388,6 +409,7 @@ mod tests {
         let fingerprints = (0..slots.len())
             .map(|i| Fingerprint(*blake3::hash(&[id, i as u8]).as_bytes()))
             .collect();
+        let count = slots.len();
         let mut groups = Vec::new();
         for first in (0..slots.len()).step_by(per_group) {
             let in_group = &lengths[first..(first + per_group).min(slots.len())];
@@ -409,8 +431,15 @@ mod tests {
             slots,
             lengths,
             fingerprints,
+            // Every other section, as repositories have them that need them.
+            markers: markers_of(id, count),
             groups,
         }
+    }
+
+    fn markers_of(id: u8, count: usize) -> Vec<u8> {
+        let count = if id.is_multiple_of(2) { count } else { 0 };
+        (0..count).map(|i| i as u8).collect()
     }
 
     fn sample() -> ObjectMetadata {

@@ -202,6 +202,12 @@ impl Index {
             .contains(&self.reader.remaps().object_of(container).id)
     }
 
+    /// What it reads the metadata of containers by, and keeps some of them.
+    #[must_use]
+    pub fn containers(&self) -> &Arc<ContainerReader> {
+        &self.reader
+    }
+
     /// The generation of remaps that containers are found by.
     #[must_use]
     pub fn remap_generation(&self) -> u64 {

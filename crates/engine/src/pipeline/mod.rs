@@ -13,15 +13,20 @@
 
 mod budget;
 mod chunk_stream;
+mod cutter;
 mod metadata_packer;
 mod ordered;
 mod packer;
 mod pending;
 mod put_pool;
+mod segment_stream;
+mod trail;
 mod writer;
 
 pub use budget::{ByteBudget, Failure, Permit, Stopped};
 pub use chunk_stream::{ChunkedSegment, Sectioning, StreamChunking, chunk_stream};
+pub use cutter::Cutter;
 pub use ordered::{Emitter, JobSender, Results, ordered_pool};
 pub use pending::PendingRecipe;
+pub use trail::Trail;
 pub use writer::{WriteError, WriteTotals, Writer};

@@ -62,6 +62,8 @@ pub(super) struct Packer {
     pub vault: Arc<Vault>,
     pub container_bytes: u32,
     pub level: CompressionLevel,
+    /// Whether containers keep the last bytes of chunks.
+    pub has_markers: bool,
     pub placements: Arc<SharedPlacements>,
     pub sealed: Sender<SealedNote>,
     pub puts: PutPool,
@@ -157,7 +159,11 @@ impl Packer {
     }
 
     fn open(&self) -> ContainerBuilder {
-        let builder = ContainerBuilder::new(&self.vault, ContainerKind::Data, self.container_bytes);
+        let kind = ContainerKind::Data;
+        let mut builder = ContainerBuilder::new(&self.vault, kind, self.container_bytes);
+        if self.has_markers {
+            builder = builder.with_markers();
+        }
         let mut placements = lock(&self.placements.state);
         let first_offset = placements.placed_offset;
         let first_sequence = placements.placed_end;
@@ -174,6 +180,7 @@ impl Packer {
             Some(bytes) => builder.push_group(bytes, Compression::Zstd, &group.chunks),
             None => builder.push_group(&group.plain, Compression::Stored, &group.chunks),
         }
+        builder.push_markers(&group.plain);
         let mut placements = lock(&self.placements.state);
         placements.placed_end += group.chunks.len() as u64;
         placements.placed_offset += group.plain.len() as u64;

@@ -12,6 +12,7 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::budget::{ByteBudget, Failure, Stopped, lock};
 use super::chunk_stream::{ChunkedSegment, Sectioning, StreamChunking, chunk_stream};
+use super::cutter::Cutter;
 use super::metadata_packer::MetadataPacker;
 use super::ordered::{Emitter, JobSender, ordered_pool};
 use super::packer::{GroupDone, GroupJob, Packer, PlainGroup, SealedNote, SharedPlacements};
@@ -80,7 +81,8 @@ pub struct WriteTotals {
 
 /// Stores chunks and pages of one backup run.
 pub struct Writer {
-    chunking: Arc<chunking::Chunker>,
+    cutter: Arc<Cutter>,
+    threads: usize,
     fingerprinter: Arc<crate::fingerprint::Fingerprinter>,
     index: Index,
     group: PlainGroup,
@@ -146,6 +148,7 @@ impl Writer {
             vault: Arc::clone(engine.vault()),
             container_bytes: settings.container_bytes,
             level,
+            has_markers: engine.cutter().needs_markers(),
             placements: Arc::clone(&placements),
             sealed: sealed_sender,
             puts: puts.clone(),
@@ -155,7 +158,8 @@ impl Writer {
             .spawn(move || packer.run(done))
             .expect("the system starts a thread");
         Ok(Self {
-            chunking: Arc::clone(engine.chunker()),
+            cutter: Arc::clone(engine.cutter()),
+            threads: engine.threads_a_stream(),
             fingerprinter: Arc::clone(engine.fingerprinter()),
             index,
             group: PlainGroup::default(),
@@ -211,14 +215,15 @@ impl Writer {
     ) -> Result<PendingRecipe, WriteError> {
         let mut recipe = PendingRecipe::default();
         let mut stored = Ok(());
-        let chunker = Arc::clone(&self.chunking);
+        let cutter = Arc::clone(&self.cutter);
         let fingerprinter = Arc::clone(&self.fingerprinter);
         let with = StreamChunking {
-            chunker: &chunker,
+            cutter: &cutter,
+            threads: self.threads,
             fingerprinter: &fingerprinter,
             sectioning: Sectioning::WholeStream,
         };
-        chunk_stream(with, stream, None, &mut |segment| {
+        chunk_stream(with, stream, None, None, &mut |segment| {
             stored = self.push_segment(&mut recipe, &segment);
             stored.is_ok()
         })?;

@@ -7,4 +7,4 @@ mod plan;
 mod reader;
 
 pub use plan::{ChunkSink, RestorePlan};
-pub use reader::{ReadError, Reader, StreamReader};
+pub use reader::{ReadError, Reader, Runs, StreamReader};

@@ -26,8 +26,9 @@ use std::time::Instant;
 use engine::Engine;
 use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKind};
-use engine::pipeline::{ByteBudget, PendingRecipe, WriteError, Writer, ordered_pool};
+use engine::pipeline::{ByteBudget, PendingRecipe, Trail, WriteError, Writer, ordered_pool};
 use engine::recipe::Run;
+use engine::restore::Reader;
 
 pub use options::{BackupOptions, BackupReport, ExcludeOptions};
 
@@ -40,9 +41,12 @@ use crate::snapshot::{Snapshot, SnapshotErrors, SnapshotFilter, Summary, latest}
 use crate::timestamp::Timestamp;
 use crate::tree::{Entry, EntryKind, Metadata};
 use parent::{LiveContainers, ParentCursor, ParentDamage};
-use producer::{Job, Kept, Producer, count_ahead};
+use producer::{Job, Kept, Producer, READ_WINDOW_BYTES, Reading, count_ahead};
 use read_file::{Produced, ReadFile, read_file};
 use tree_builder::{Content, TreeBuilder};
+
+/// Pages of long recipes that are kept while their files are read.
+const HINT_CACHE_BYTES: usize = 4 << 20;
 
 /// Why no snapshot was made.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +108,7 @@ impl Repository {
     ) -> Result<BackupReport, BackupError> {
         let mut run = RunningBackup::begin(self, options, progress)?;
         let mut writer = run.engine.writer().map_err(RepositoryError::from)?;
-        let producer = Producer::new(sources, options)?;
+        let producer = Producer::new(sources, options, run.reading())?;
         run.snapshot.paths = producer.paths();
         let parent = run.parent()?;
         run.snapshot.parent = parent.as_ref().map(|parent| parent.id);
@@ -147,7 +151,12 @@ impl Repository {
         let mut writer = run.engine.writer().map_err(RepositoryError::from)?;
         let mut counted = CountedStream { stream, progress };
         progress.set_current(name);
-        let stored = read_file::store_stream(&run.engine, &mut writer, &mut counted);
+        let mut trail = run.stream_trail(&writer, name)?;
+        let stored =
+            read_file::store_stream(&run.engine, &mut writer, &mut counted, trail.as_mut());
+        if let Some(damage) = trail.as_mut().and_then(ParentDamage::of_trail) {
+            run.take_damage(damage, &mut writer);
+        }
         let (recipe, check) = match stored {
             Err(_) if progress.is_cancelled() => return Err(BackupError::Interrupted),
             Err(WriteError::Read(error)) => return Err(BackupError::Stream(error)),
@@ -264,6 +273,60 @@ impl<'a> RunningBackup<'a> {
         Ok(latest(&list.snapshots, &filter).cloned())
     }
 
+    /// How workers are to read files.
+    fn reading(&self) -> Reading {
+        let mut window_bytes = READ_WINDOW_BYTES;
+        if let Some(segment_bytes) = self.engine.cutter().segment_bytes() {
+            // What is cut, and what was handed on before.
+            let batch = self.engine.threads_a_stream() * segment_bytes;
+            window_bytes = window_bytes.max(2 * batch as u64);
+        }
+        Reading {
+            takes_hints: self.engine.cutter().takes_hints(),
+            window_bytes,
+        }
+    }
+
+    /// What hints are read by: what the index reads by, so that nothing is fetched twice.
+    fn hint_reader(&self, writer: &Writer) -> Option<Reader> {
+        let containers = Arc::clone(writer.index().containers());
+        let takes_hints = self.engine.cutter().takes_hints();
+        takes_hints.then(|| Reader::new(containers, HINT_CACHE_BYTES))
+    }
+
+    /// What the stream called `name` was in the latest snapshot of it.
+    fn stream_trail(&mut self, writer: &Writer, name: &[u8]) -> Result<Option<Trail>, BackupError> {
+        let Some(reader) = self.hint_reader(writer) else {
+            return Ok(None);
+        };
+        let Some(parent) = self.parent()? else {
+            return Ok(None);
+        };
+        let tree = SnapshotTree::new(reader.clone(), &parent);
+        for entry in tree.directory(tree.root(), b"") {
+            match entry {
+                Ok(entry) if entry.name == name && entry.kind == EntryKind::File => {
+                    return Ok(Some(Trail::new(reader, &entry.content)));
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    self.warn(b"", format!("the snapshot before is damaged: {error}"));
+                    break;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A part of the parent can't be read: nothing new may rest on it.
+    fn take_damage(&mut self, damage: ParentDamage, writer: &mut Writer) {
+        if let Some(object) = damage.container {
+            writer.set_aside(object);
+        }
+        let message = format!("the parent snapshot is damaged: {}", damage.message);
+        self.warn(b"", message);
+    }
+
     fn store_files(
         &mut self,
         writer: &mut Writer,
@@ -272,13 +335,14 @@ impl<'a> RunningBackup<'a> {
     ) -> Result<engine::recipe::Recipe, BackupError> {
         let settings = self.repository.settings();
         let budget = ByteBudget::new((settings.memory_bytes / 4).max(8 << 20));
-        let chunker = Arc::clone(self.engine.chunker());
-        let fingerprinter = Arc::clone(self.engine.fingerprinter());
+        let engine = self.engine.clone();
+        let parent = self.hint_reader(writer);
         let (jobs, mut results) =
             ordered_pool("read", settings.read_threads, budget.clone(), move || {
-                let chunker = Arc::clone(&chunker);
-                let fingerprinter = Arc::clone(&fingerprinter);
-                Box::new(move |job, out| read_file(job, &chunker, &fingerprinter, out))
+                let (engine, parent) = (engine.clone(), parent.clone());
+                Box::new(move |job, out| {
+                    read_file(job, engine.stream_chunking(), parent.as_ref(), out);
+                })
             });
         let mut tree = TreeBuilder::new(Arc::clone(self.engine.fingerprinter()));
         let progress = self.progress;
@@ -381,12 +445,7 @@ impl<'a> RunningBackup<'a> {
                 tree.entry(*entry, content);
             }
             Job::Problem(problem) => self.record(&problem),
-            Job::ParentDamage(ParentDamage { message, container }) => {
-                if let Some(object) = container {
-                    writer.set_aside(object);
-                }
-                self.warn(b"", format!("the parent snapshot is damaged: {message}"));
-            }
+            Job::ParentDamage(damage) => self.take_damage(damage, writer),
             Job::End => return Ok(()),
             Job::Read(ReadFile { .. }) => return Err(BackupError::WorkerLost),
         }

@@ -9,8 +9,9 @@
 use std::collections::{HashSet, VecDeque};
 
 use engine::object::ObjectId;
+use engine::pipeline::Trail;
 use engine::recipe::{Recipe, Run};
-use engine::restore::ReadError;
+use engine::restore::{ReadError, Reader};
 
 use crate::listing::{DirectoryEntries, ListError, SnapshotTree};
 use crate::tree::{Entry, EntryKind};
@@ -50,10 +51,19 @@ pub(super) struct ParentDamage {
 }
 
 impl ParentDamage {
+    /// Why a trail has no more hints, if it is not that the recipe has ended.
+    pub fn of_trail(trail: &mut Trail) -> Option<Self> {
+        let error = trail.take_problem()?;
+        Some(Self {
+            message: format!("cannot follow what a file was: {error}"),
+            container: damaged_container(trail.reader(), &error),
+        })
+    }
+
     fn of_directory(tree: &SnapshotTree, error: &ListError) -> Self {
         let mut container = None;
         if let ListError::Read { error, .. } = error {
-            container = damaged_container(tree, error);
+            container = damaged_container(tree.reader(), error);
         }
         Self {
             message: error.to_string(),
@@ -63,11 +73,11 @@ impl ParentDamage {
 }
 
 /// The container object that is damaged (rather than missing, or out of reach just now).
-fn damaged_container(tree: &SnapshotTree, error: &ReadError) -> Option<ObjectId> {
+fn damaged_container(reader: &Reader, error: &ReadError) -> Option<ObjectId> {
     match error {
         ReadError::Object(error) if error.is_damage() => Some(error.key()?.id),
         ReadError::Recipe { container, .. } => {
-            let remaps = tree.reader().containers().remaps();
+            let remaps = reader.containers().remaps();
             Some(remaps.object_of(*container).id)
         }
         _ => None,
@@ -190,7 +200,7 @@ impl ParentCursor {
                 let name = String::from_utf8_lossy(&before.name);
                 self.damage.push_back(ParentDamage {
                     message: format!("cannot read the recipe of {name}: {error}"),
-                    container: damaged_container(&self.tree, &error),
+                    container: damaged_container(self.tree.reader(), &error),
                 });
                 false
             }

@@ -16,10 +16,10 @@ use super::parent::{ParentCursor, ParentDamage};
 use super::read_file::{Produced, ReadFile};
 use crate::files::{Filter, FilterOptions, FoundFile, Walk, WalkEvent, WalkOptions};
 use crate::progress::{Problem, Progress};
-use crate::tree::{Entry, HardLink};
+use crate::tree::{Entry, EntryKind, HardLink};
 
 /// Bytes of a large file that are in flight at most: what its reader holds and has handed on.
-const READ_WINDOW_BYTES: u64 = 5 << 20;
+pub(super) const READ_WINDOW_BYTES: u64 = 5 << 20;
 
 /// Bytes counted for a job beside the contents of its file.
 const JOB_BYTES: usize = 1 << 10;
@@ -64,6 +64,16 @@ pub(super) struct Producer {
     linked: HashSet<HardLink>,
     /// Read files that seem unchanged, too.
     force: bool,
+    reading: Reading,
+}
+
+/// How workers read files.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    /// They are told what a file was in the parent.
+    pub takes_hints: bool,
+    /// Bytes of a large file that are in flight at most.
+    pub window_bytes: u64,
 }
 
 /// Starts a walk over `sources` with the options' filter.
@@ -102,11 +112,16 @@ fn literal_pattern(path: &Path) -> Option<String> {
 }
 
 impl Producer {
-    pub fn new(sources: &[PathBuf], options: &BackupOptions) -> Result<Self, BackupError> {
+    pub fn new(
+        sources: &[PathBuf],
+        options: &BackupOptions,
+        reading: Reading,
+    ) -> Result<Self, BackupError> {
         Ok(Self {
             walk: start_walk(sources, options)?,
             linked: HashSet::new(),
             force: options.force,
+            reading,
         })
     }
 
@@ -188,13 +203,18 @@ impl Producer {
             .and_then(|cursor| cursor.find(&found.entry.name));
         let is_new = before.is_none();
         let size = found.status.size;
-        let unchanged = match (cursor.as_mut(), before) {
-            (Some(cursor), Some(before)) if !self.force => cursor
-                .is_unchanged(&found.entry, size, &before)
-                .then_some(before),
-            _ => None,
+        let is_unchanged = match (cursor.as_mut(), &before) {
+            (Some(cursor), Some(before)) if !self.force => {
+                cursor.is_unchanged(&found.entry, size, before)
+            }
+            _ => false,
         };
         tell_damage(jobs, cursor)?;
+        let (unchanged, before) = if is_unchanged {
+            (before, None)
+        } else {
+            (None, before)
+        };
         if let Some(before) = unchanged {
             let path = found.path.into_os_string().into_encoded_bytes();
             let mut entry = Box::new(found.entry);
@@ -215,8 +235,16 @@ impl Producer {
             let kept = Kept::Linked;
             return jobs.submit(Job::Keep { entry, path, kept }, JOB_BYTES);
         }
-        let bytes = size.min(READ_WINDOW_BYTES) as usize + JOB_BYTES;
-        jobs.submit(Job::Read(ReadFile { found, is_new }), bytes)
+        let bytes = size.min(self.reading.window_bytes) as usize + JOB_BYTES;
+        let before = before
+            .filter(|before| self.reading.takes_hints && before.kind == EntryKind::File)
+            .map(|before| before.content);
+        let file = ReadFile {
+            found,
+            is_new,
+            before,
+        };
+        jobs.submit(Job::Read(file), bytes)
     }
 }
 

@@ -7,14 +7,15 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chunking::Chunker;
 use engine::Engine;
-use engine::fingerprint::{CheckValue, Fingerprinter, StreamCheck};
+use engine::fingerprint::{CheckValue, StreamCheck};
 use engine::pipeline::{
-    ChunkedSegment, Emitter, PendingRecipe, Sectioning, StreamChunking, WriteError, Writer,
-    chunk_stream,
+    ChunkedSegment, Emitter, PendingRecipe, StreamChunking, Trail, WriteError, Writer, chunk_stream,
 };
+use engine::recipe::Recipe;
+use engine::restore::Reader;
 
+use super::parent::ParentDamage;
 use super::producer::{Job, problem_of};
 use crate::files::{Extent, Extents, FoundFile, Status};
 use crate::progress::Problem;
@@ -27,6 +28,8 @@ pub(super) struct ReadFile {
     pub found: Box<FoundFile>,
     /// The parent snapshot has nothing under its name.
     pub is_new: bool,
+    /// What it was in the parent, where that is to say where its chunks may end.
+    pub before: Option<Recipe>,
 }
 
 /// What workers make of jobs, in the order of the walk.
@@ -51,21 +54,30 @@ pub(super) enum Produced {
 /// Does a job.
 pub(super) fn read_file(
     job: Job,
-    chunker: &Chunker,
-    fingerprinter: &Fingerprinter,
+    with: StreamChunking<'_>,
+    parent: Option<&Reader>,
     out: &Emitter<Produced>,
 ) {
-    let Job::Read(ReadFile { found, is_new }) = job else {
+    let Job::Read(ReadFile {
+        found,
+        is_new,
+        before,
+    }) = job
+    else {
         // Nobody takes results any more: then there is nothing to be done.
         let _ = out.emit(Produced::Job(job));
         return;
     };
-    let with = StreamChunking {
-        chunker,
-        fingerprinter,
-        sectioning: Sectioning::WholeStream,
+    let mut trail = match (parent, &before) {
+        (Some(parent), Some(before)) => Some(Trail::new(parent.clone(), before)),
+        _ => None,
     };
-    let result = match read_content(&found, with, out) {
+    let read = read_content(&found, with, trail.as_mut(), out);
+    // Nothing that is stored rests on hints: the index looks at containers itself.
+    if let Some(damage) = trail.as_mut().and_then(ParentDamage::of_trail) {
+        let _ = out.emit(Produced::Job(Job::ParentDamage(damage)));
+    }
+    let result = match read {
         Ok(read) => {
             if let Some(note) = read.note {
                 let _ = out.emit(Produced::Job(Job::Problem(note)));
@@ -102,6 +114,7 @@ struct ReadContent {
 fn read_content(
     found: &FoundFile,
     with: StreamChunking<'_>,
+    trail: Option<&mut Trail>,
     out: &Emitter<Produced>,
 ) -> Result<ReadContent, Problem> {
     let open = found.open().map_err(|problem| problem_of(&problem))?;
@@ -111,10 +124,11 @@ fn read_content(
     let failed = |error: &io::Error| message(found, format!("not read in full: {error}"), true);
     let bytes = if status.stored_bytes >= status.size {
         let size = Some(status.size);
-        read_data(&mut &open.file, size, with, &mut check, out).map_err(|error| failed(&error))?
+        read_data(&mut &open.file, size, with, trail, &mut check, out)
     } else {
-        read_sparse(&open.file, &status, with, &mut check, out).map_err(|error| failed(&error))?
+        read_sparse(&open.file, &status, with, trail, &mut check, out)
     };
+    let bytes = bytes.map_err(|error| failed(&error))?;
     let after = Status::of(&open.file).map_err(|errno| failed(&errno.into()))?;
     let is_changing = bytes != status.size
         || after.size != status.size
@@ -163,10 +177,11 @@ fn read_data(
     stream: &mut dyn Read,
     expected_bytes: Option<u64>,
     with: StreamChunking<'_>,
+    trail: Option<&mut Trail>,
     check: &mut StreamCheck,
     out: &Emitter<Produced>,
 ) -> io::Result<u64> {
-    chunk_stream(with, stream, expected_bytes, &mut |segment| {
+    chunk_stream(with, stream, expected_bytes, trail, &mut |segment| {
         for (fingerprint, length) in &segment.chunks {
             check.chunk(*length, fingerprint);
         }
@@ -178,6 +193,7 @@ fn read_sparse(
     file: &File,
     status: &Status,
     with: StreamChunking<'_>,
+    mut trail: Option<&mut Trail>,
     check: &mut StreamCheck,
     out: &Emitter<Produced>,
 ) -> io::Result<u64> {
@@ -186,6 +202,9 @@ fn read_sparse(
         match extent {
             Extent::Hole { bytes, .. } => {
                 check.hole(bytes);
+                if let Some(trail) = trail.as_deref_mut() {
+                    trail.pass(bytes);
+                }
                 total += bytes;
                 if out.emit(Produced::Hole(bytes)).is_err() {
                     break;
@@ -197,7 +216,8 @@ fn read_sparse(
                     offset,
                     end: offset + bytes,
                 };
-                let read = read_data(&mut part, Some(bytes), with, check, out)?;
+                let trail = trail.as_deref_mut();
+                let read = read_data(&mut part, Some(bytes), with, trail, check, out)?;
                 total += read;
                 if read < bytes {
                     break; // The file became shorter.
@@ -230,16 +250,13 @@ pub(super) fn store_stream(
     engine: &Engine,
     writer: &mut Writer,
     stream: &mut dyn Read,
+    trail: Option<&mut Trail>,
 ) -> Result<(PendingRecipe, CheckValue), WriteError> {
-    let with = StreamChunking {
-        chunker: engine.chunker(),
-        fingerprinter: engine.fingerprinter(),
-        sectioning: Sectioning::WholeStream,
-    };
+    let with = engine.stream_chunking();
     let mut recipe = PendingRecipe::default();
     let mut check = engine.fingerprinter().check();
     let mut stored = Ok(());
-    chunk_stream(with, stream, None, &mut |segment| {
+    chunk_stream(with, stream, None, trail, &mut |segment| {
         for (fingerprint, length) in &segment.chunks {
             check.chunk(*length, fingerprint);
         }

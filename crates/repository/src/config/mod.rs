@@ -8,9 +8,11 @@
 //! The configuration is written last when a repository is created, after a key slot: its
 //! presence makes the store a repository.
 
+mod acceleration;
 mod error;
 mod stored;
 
+pub use acceleration::{Acceleration, SEGMENT_BYTES_DEFAULT};
 pub use error::ConfigError;
 pub use stored::UnverifiedConfig;
 
@@ -95,6 +97,8 @@ pub struct Config {
     pub encryption: Encryption,
     /// How streams are cut into chunks.
     pub chunker: Parameters,
+    /// How that is accelerated, where it changes what is cut.
+    pub acceleration: Acceleration,
     /// Bytes of a whole container object.
     pub container_bytes: u32,
     /// Uncompressed bytes at which a group is closed.
@@ -111,13 +115,14 @@ pub struct Config {
 
 impl Config {
     /// The configuration of a new repository with default parameters: the default chunker
-    /// (FastCDC of 2, 8 and 64 KiB at level 2), containers of 4 MiB, groups of 1 MiB.
+    /// (`fold` of 2, 8 and 64 KiB at level 2), containers of 4 MiB, groups of 1 MiB.
     #[must_use]
     pub fn new(id: ObjectId, encryption: Encryption, created_seconds: i64, program: &str) -> Self {
         Self {
             id,
             encryption,
             chunker: Parameters::default(),
+            acceleration: Acceleration::None,
             container_bytes: 4 * MIB,
             group_bytes: MIB,
             created_seconds,
@@ -165,6 +170,7 @@ impl Config {
                 ),
             ));
         }
+        self.acceleration.validate(&self.chunker)?;
         self.validate_keying(self.chunker.algorithm.info().keyed)
     }
 

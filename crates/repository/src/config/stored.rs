@@ -6,7 +6,7 @@ use engine::format::{
 };
 use engine::object::{ObjectId, ObjectKey, ObjectStore, StoreError};
 
-use super::{Config, ConfigError, Encryption, Features};
+use super::{Acceleration, Config, ConfigError, Encryption, Features};
 use crate::keys::Secrets;
 
 const MAGIC: &[u8; 8] = b"ONEFOLD\n";
@@ -28,6 +28,7 @@ mod tag {
     pub const CREATED: u64 = 10;
     pub const CHUNKER_OWN: u64 = 11;
     pub const PROGRAM: u64 = 12;
+    pub const ACCELERATION: u64 = 13;
 }
 
 pub(super) fn encode(config: &Config, secrets: &Secrets) -> Result<Vec<u8>, ConfigError> {
@@ -83,6 +84,13 @@ fn write_body(config: &Config, out: &mut Vec<u8>) {
     fields.field(tag::PROGRAM, |value| {
         value.extend_from_slice(config.program.as_bytes())
     });
+    if config.acceleration != Acceleration::None {
+        fields.field(tag::ACCELERATION, |value| {
+            for number in config.acceleration.numbers() {
+                put_varint(value, number);
+            }
+        });
+    }
     fields.unknown(&config.unknown);
     fields.finish(out);
 }
@@ -242,6 +250,7 @@ struct Body {
     algorithm: Option<Algorithm>,
     chunk_sizes: Option<ChunkSizes>,
     chunker_own: OwnParameters,
+    acceleration: Acceleration,
     container_bytes: Option<u32>,
     group_bytes: Option<u32>,
     created_seconds: i64,
@@ -273,6 +282,7 @@ fn read_body(header: &Header, bytes: &[u8]) -> Result<Config, ConfigError> {
             normalization: sizes.normalization,
             own: body.chunker_own,
         },
+        acceleration: body.acceleration,
         container_bytes: body
             .container_bytes
             .ok_or_else(|| missing("the container size"))?,
@@ -318,6 +328,7 @@ fn read_fields(bytes: &[u8]) -> Result<Body, DecodeError> {
             }
             tag::GROUP_BYTES => body.group_bytes = Some(read_u32(&mut value, "the group size")?),
             tag::CHUNKER_OWN => body.chunker_own = read_own(&mut value)?,
+            tag::ACCELERATION => body.acceleration = read_acceleration(&mut value)?,
             tag::CREATED => body.created_seconds = value.signed()?,
             tag::PROGRAM => {
                 let text = std::str::from_utf8(value.take(field.value.len())?);
@@ -350,6 +361,15 @@ fn read_own(value: &mut Decoder<'_>) -> Result<OwnParameters, DecodeError> {
         own.set(parameter, value.varint()?);
     }
     Ok(own)
+}
+
+/// Its kind, and the numbers that belong to it: at most three.
+fn read_acceleration(value: &mut Decoder<'_>) -> Result<Acceleration, DecodeError> {
+    let mut numbers = Vec::new();
+    while !value.rest().is_empty() && numbers.len() < 4 {
+        numbers.push(value.varint()?);
+    }
+    Acceleration::from_numbers(&numbers).map_err(DecodeError::new)
 }
 
 fn algorithm(number: u64) -> Option<Algorithm> {

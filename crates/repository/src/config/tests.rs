@@ -1,6 +1,6 @@
 //! Tests of the configuration: a golden sample, damage at every byte, tampering, bounds.
 
-use chunking::{Algorithm, OwnParameter};
+use chunking::{Algorithm, OwnParameter, Parameters};
 use engine::format::{FieldList, FieldWriter, put_varint};
 use engine::object::MemoryStore;
 use proptest::prelude::*;
@@ -35,8 +35,12 @@ fn secrets() -> Secrets {
     secrets_of(1)
 }
 
+/// The golden one: its chunker is not the default any more.
 fn config() -> Config {
-    Config::new(ID, Encryption::Aes256Gcm, 1_700_000_000, "onefold 0.1.0")
+    Config {
+        chunker: Parameters::new(Algorithm::FastCdc),
+        ..Config::new(ID, Encryption::Aes256Gcm, 1_700_000_000, "onefold 0.1.0")
+    }
 }
 
 /// Puts a checksum that fits, as an attacker would.
@@ -320,6 +324,73 @@ fn every_algorithm_is_stored_with_its_own_parameters() {
         let read = UnverifiedConfig::parse(&bytes).unwrap();
         assert_eq!(read.authenticate(&secrets()).unwrap(), config);
     }
+}
+
+#[test]
+fn accelerations_are_stored_and_unknown_ones_refused_by_name() {
+    for (name, about) in Acceleration::names() {
+        let mut config = config();
+        config.acceleration = Acceleration::from_name(name).unwrap();
+        assert_eq!(config.acceleration.to_string(), name);
+        assert!(!about.is_empty());
+        let bytes = config.encode(&secrets()).unwrap();
+        let read = UnverifiedConfig::parse(&bytes).unwrap();
+        assert_eq!(read.authenticate(&secrets()).unwrap(), config);
+    }
+    assert_eq!(Acceleration::from_name("rapid"), None);
+    // The stored form, which never changes.
+    let stored = |value: &[u8]| {
+        let read = UnverifiedConfig::parse(&with_changed_field(13, Some(value)));
+        read.map(|read| read.authenticate(&secrets()).unwrap().acceleration)
+    };
+    let segments = Acceleration::Segments {
+        segment_bytes: 1 << 20,
+        has_jointing: true,
+    };
+    assert_eq!(stored(&[2, 0x80, 0x80, 0x40, 1]).unwrap(), segments);
+    let rapid = Acceleration::from_name("rapid-ff+mt").unwrap();
+    assert_eq!(stored(&[3, 3]).unwrap(), rapid);
+    assert_eq!(stored(&[1]).unwrap(), Acceleration::TwoStage);
+    for (value, words) in [
+        (&[][..], "no number"),
+        (&[1, 1], "other numbers"),
+        (&[0], "acceleration 0 is not known"),
+        (&[7, 1], "acceleration 7 is not known"),
+        (&[3, 9], "criterion 9"),
+        (&[3], "other numbers"),
+        (&[2, 0x80, 0x80, 0x40, 2], "other numbers"),
+        (&[3, 1, 1], "other numbers"),
+    ] {
+        let error = stored(value).unwrap_err();
+        assert!(matches!(error, ConfigError::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn accelerations_that_a_repository_can_not_have() {
+    let mut small = config();
+    small.acceleration = Acceleration::Segments {
+        segment_bytes: 100_000,
+        has_jointing: true,
+    };
+    let mut windowless = config();
+    windowless.features.incompatible = Features::UNKEYED_CHUNKER;
+    windowless.chunker = Parameters::new(Algorithm::Ram);
+    windowless.acceleration = Acceleration::from_name("rapid-ff+rwt").unwrap();
+    let mut stageless = windowless.clone();
+    stageless.acceleration = Acceleration::TwoStage;
+    for (config, words) in [
+        (&stageless, "ram has no form in two stages"),
+        (&small, "between 131072, twice the greatest chunk"),
+        (&windowless, "ram has none to test"),
+    ] {
+        let error = config.encode(&secrets()).unwrap_err();
+        assert!(matches!(error, ConfigError::Parameter { .. }), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    windowless.acceleration = Acceleration::from_name("rapid-ff").unwrap();
+    assert!(windowless.encode(&secrets()).is_ok());
 }
 
 #[test]
