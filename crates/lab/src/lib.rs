@@ -28,6 +28,7 @@ pub fn main() -> std::process::ExitCode {
     match &arguments.command {
         Command::Dataset(arguments) => failure::tell(commands::dataset::run(arguments), false),
         Command::Chunk(arguments) => failure::tell(commands::chunk::run(arguments), arguments.json),
+        Command::Keys(arguments) => failure::tell(commands::keys::run(arguments), arguments.json),
         Command::ChunkPasses(arguments) => {
             failure::tell(commands::chunk_passes::run(arguments), false)
         }

@@ -63,6 +63,7 @@ fn the_list_names_all() {
         "web",
         "syn",
         "bench-cloud",
+        "edits",
     ];
     for name in names {
         assert!(list.lines().any(|line| line == name), "{name} in {list}");
@@ -125,6 +126,40 @@ fn synthetic_sets_are_functions_of_their_seed() {
     }
 }
 
+#[test]
+fn edits_are_those_that_were_asked_for() {
+    let parent = TempDir::new().unwrap();
+    let directory = parent.path().join("edits");
+    let options = [SMALL, &["--edits", "20", "--edit-kind", "overwrite"]].concat();
+    let built = build("edits", &directory, &options);
+    assert_eq!(built["versions"][2]["label"], "20 edits, overwrite");
+    assert_eq!(built["options"]["edits"], "20");
+    let read = |name: &str| fs::read(directory.join(name)).unwrap();
+    let (one, two) = (read("v01.bin"), read("v02.bin"));
+    assert_eq!(one.len(), 1 << 20);
+    let differ = one.iter().zip(&two).filter(|(a, b)| a != b).count();
+    assert!((1900..=2000).contains(&differ), "{differ}");
+    // A version in the middle is what it was.
+    fs::remove_file(directory.join("v02.bin")).unwrap();
+    let again = build("edits", &directory, &options);
+    assert_eq!(again["built"], 1);
+    assert_eq!(text(&again, "digest"), text(&built, "digest"));
+    assert_eq!(read("v02.bin"), two);
+    let said = fails("edits", &directory, SMALL);
+    assert!(said.contains("edits 20, "), "{said}");
+    let other = parent.path().join("other");
+    for (name, options) in [
+        ("edits", &["--edits", "9999"][..]),
+        ("edits", &["--edit-range", "101"]),
+        ("edits", &["--edit-kind", "move"]),
+        ("syn", &["--edits", "9"]),
+    ] {
+        let mut command = lab();
+        command.args(["dataset", name]).arg(&other).args(SMALL);
+        command.args(options).assert().code(2);
+    }
+}
+
 /// The same bits on every machine and with every later version of this program.
 #[test]
 fn synthetic_sets_never_change() {
@@ -136,6 +171,10 @@ fn synthetic_sets_never_change() {
         (
             "bench-cloud",
             "f228d5af1004817e9e5b2ab55c7bbf35c21e6bce7ec52c79009dfd007cd45942",
+        ),
+        (
+            "edits",
+            "833641e0727a165d5dce79279f4cf692cbbc5456298836ae35b14a4ff9ad32fa",
         ),
     ] {
         let parent = TempDir::new().unwrap();

@@ -5,7 +5,9 @@
 //! Invariant: a cutter cuts a stream as a whole, whatever pieces of it lie in memory at a time: a
 //! chunk is cut only where `max_bytes` bytes follow or the stream ends there.
 
-use chunking::{Chunker, KeyMaterial, ParameterError, Parameters, Rolling};
+use chunking::{
+    Chunker, Isa, KeyMaterial, ParameterError, Parameters, Rolling, gear_table_from_bytes,
+};
 
 use super::rivals::{Rival, RivalCutter};
 
@@ -25,21 +27,42 @@ pub enum Method {
     Own {
         /// Algorithm and sizes.
         parameters: Parameters,
-        /// Which loop, where there is a choice.
-        rolling: Rolling,
+        /// What is a matter of speed.
+        running: Running,
+        /// The seed of its key; none: no key.
+        key_seed: Option<u64>,
     },
     /// One of another crate.
     Rival(Rival),
 }
 
+/// How one of ours runs: the cuts are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Running {
+    /// Which loop, where there is a choice.
+    pub rolling: Rolling,
+    /// The level of instruction sets of its kernels.
+    pub isa: Isa,
+}
+
+impl Default for Running {
+    fn default() -> Self {
+        Self {
+            rolling: Rolling::default(),
+            isa: Isa::best(),
+        }
+    }
+}
+
 impl Contestant {
-    /// A contestant of ours that takes so many bytes at a time.
-    pub fn rolling(label: impl Into<String>, parameters: Parameters, rolling: Rolling) -> Self {
+    /// A contestant of ours, without a key.
+    pub fn own(label: impl Into<String>, parameters: Parameters, running: Running) -> Self {
         Self {
             label: label.into(),
             method: Method::Own {
                 parameters,
-                rolling,
+                running,
+                key_seed: None,
             },
         }
     }
@@ -72,10 +95,14 @@ impl Contestant {
         let method = match &self.method {
             Method::Own {
                 parameters,
-                rolling,
+                running,
+                key_seed,
             } => {
-                let chunker = Chunker::new(parameters, KeyMaterial::Unkeyed)?;
-                CutterMethod::Own(Box::new(chunker.with_rolling(*rolling)))
+                let key = key_seed.map_or(KeyMaterial::Unkeyed, key_of_seed);
+                let chunker = Chunker::new(parameters, key)?
+                    .with_rolling(running.rolling)
+                    .with_isa(running.isa);
+                CutterMethod::Own(Box::new(chunker))
             }
             Method::Rival(rival) => CutterMethod::Rival(RivalCutter::new(rival)),
         };
@@ -86,11 +113,23 @@ impl Contestant {
     }
 }
 
+/// A key for experiments: the digest of a seed, made as long as a key is.
+fn key_of_seed(seed: u64) -> KeyMaterial {
+    let mut bytes = [0; 2048];
+    blake3::Hasher::new()
+        .update(&seed.to_le_bytes())
+        .finalize_xof()
+        .fill(&mut bytes);
+    KeyMaterial::Table(Box::new(gear_table_from_bytes(&bytes)))
+}
+
 /// What a loop is called on the command line and in reports.
 pub fn rolling_name(rolling: Rolling) -> &'static str {
     match rolling {
         Rolling::OneByte => "one",
         Rolling::TwoBytes => "two",
+        Rolling::InOrder => "in-order",
+        Rolling::TwoStage => "two-stage",
         _ => "fastest",
     }
 }

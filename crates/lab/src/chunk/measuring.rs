@@ -205,7 +205,7 @@ struct Lane<'a> {
     consumed: usize,
     /// The chunks of the batch.
     lengths: Vec<u32>,
-    index: HashSet<u128, BuildHasherDefault<FingerprintHasher>>,
+    index: FingerprintSet,
     digest: blake3::Hasher,
     unique_bytes: u64,
     sizes: SizeCounts,
@@ -271,8 +271,7 @@ impl<'a> Lane<'a> {
             while !data.is_empty() {
                 let Some(&length) = lengths.next() else { break };
                 let (chunk, rest) = data.split_at(length as usize);
-                let [low, ..] = halves(blake3::hash(chunk).as_bytes());
-                fingerprints.push(low);
+                fingerprints.push(fingerprint(chunk));
                 data = rest;
             }
         }
@@ -335,9 +334,18 @@ fn halves(hash: &[u8; 32]) -> [u128; 2] {
     halves
 }
 
+/// What tells chunks apart: half of their BLAKE3 hash.
+pub fn fingerprint(chunk: &[u8]) -> u128 {
+    let [low, _] = halves(blake3::hash(chunk).as_bytes());
+    low
+}
+
+/// Fingerprints that were met.
+pub type FingerprintSet = HashSet<u128, BuildHasherDefault<FingerprintHasher>>;
+
 /// Takes eight bytes of a fingerprint as they are: they are random already.
 #[derive(Default)]
-struct FingerprintHasher(u64);
+pub struct FingerprintHasher(u64);
 
 impl Hasher for FingerprintHasher {
     fn finish(&self) -> u64 {

@@ -5,6 +5,7 @@
 
 pub mod contestant;
 pub mod data;
+pub mod keys;
 pub mod loader;
 pub mod measuring;
 pub mod memory;

@@ -6,9 +6,9 @@
 //! entry before it. An option that an algorithm does not have is an error where the algorithm was
 //! named, and left out with a note where it came by `all`.
 
-use chunking::{ALGORITHMS, Algorithm, OWN_PARAMETERS, OwnParameter, Parameters, Rolling};
+use chunking::{ALGORITHMS, Algorithm, Isa, OWN_PARAMETERS, OwnParameter, Parameters, Rolling};
 
-use super::contestant::{Contestant, Method};
+use super::contestant::{Contestant, Method, Running};
 use super::rivals::{RIVALS, Rival};
 use crate::failure::Failure;
 use crate::units::{self, short_bytes};
@@ -29,18 +29,21 @@ pub enum Setting {
     Level(u8),
     /// The loop of a Gear hash.
     Rolling(Rolling),
+    /// The instruction sets that kernels use.
+    Isa(Isa),
     /// What only some algorithms can be told.
     Own(OwnParameter, u64),
 }
 
 /// What the settings are called, as options and in entries of the list.
-const OWN_NAMES: [(&str, OwnParameter); 6] = [
+const OWN_NAMES: [(&str, OwnParameter); 7] = [
     ("normal", OwnParameter::NormalBytes),
     ("window", OwnParameter::WindowBytes),
     ("polynomial", OwnParameter::Polynomial),
     ("sequence", OwnParameter::SequenceBytes),
     ("jump-trigger", OwnParameter::JumpTrigger),
     ("jump", OwnParameter::JumpBytes),
+    ("hash-bits", OwnParameter::HashBits),
 ];
 
 impl Setting {
@@ -56,6 +59,7 @@ impl Setting {
                     .map_err(|_| format!("'{value}' is no level; levels are 0, 1, 2, 3"))?,
             ),
             "rolling" => Self::Rolling(parse_rolling(value)?),
+            "isa" => Self::Isa(parse_isa(value)?),
             _ => {
                 let own = OWN_NAMES.iter().find(|(own, _)| *own == name);
                 let Some(&(_, parameter)) = own else {
@@ -74,6 +78,7 @@ impl Setting {
             Self::Max(_) => "max",
             Self::Level(_) => "level",
             Self::Rolling(_) => "rolling",
+            Self::Isa(_) => "isa",
             Self::Own(parameter, _) => OWN_NAMES
                 .iter()
                 .find(|(_, own)| *own == parameter)
@@ -84,20 +89,21 @@ impl Setting {
     /// Whether `algorithm` can be told it.
     fn is_of(self, algorithm: Algorithm) -> bool {
         match self {
-            Self::Min(_) | Self::Avg(_) | Self::Max(_) => true,
+            Self::Min(_) | Self::Avg(_) | Self::Max(_) | Self::Isa(_) => true,
             Self::Level(_) => Parameters::new(algorithm).has_levels(),
             Self::Rolling(rolling) => rolling.is_of(algorithm),
             Self::Own(parameter, _) => parameter.is_of(algorithm),
         }
     }
 
-    fn apply(self, parameters: &mut Parameters, rolling: &mut Rolling) {
+    fn apply(self, parameters: &mut Parameters, running: &mut Running) {
         match self {
             Self::Min(bytes) => parameters.min_bytes = bytes,
             Self::Avg(bytes) => parameters.avg_bytes = bytes,
             Self::Max(bytes) => parameters.max_bytes = bytes,
             Self::Level(level) => parameters.normalization = level,
-            Self::Rolling(manner) => *rolling = manner,
+            Self::Rolling(rolling) => running.rolling = rolling,
+            Self::Isa(isa) => running.isa = isa,
             Self::Own(parameter, value) => parameters.own.set(parameter, value),
         }
     }
@@ -105,20 +111,35 @@ impl Setting {
 
 fn names() -> String {
     let own = OWN_NAMES.iter().map(|(name, _)| *name);
-    let all = ["min", "avg", "max", "level", "rolling", "label"];
+    let all = ["min", "avg", "max", "level", "rolling", "isa", "label"];
     all.into_iter().chain(own).collect::<Vec<_>>().join(", ")
 }
 
-/// `fastest`, `one`, `two`.
+/// `fastest`, `one`, `two`, `in-order`, `two-stage`.
 pub fn parse_rolling(text: &str) -> Result<Rolling, String> {
     match text {
         "fastest" => Ok(Rolling::Fastest),
         "one" => Ok(Rolling::OneByte),
         "two" => Ok(Rolling::TwoBytes),
+        "in-order" => Ok(Rolling::InOrder),
+        "two-stage" => Ok(Rolling::TwoStage),
         _ => Err(format!(
-            "'{text}' is no way of rolling; they are fastest, one, two"
+            "'{text}' is no way of rolling; they are fastest, one, two, in-order, two-stage"
         )),
     }
+}
+
+/// A level of instruction sets that this machine has.
+pub fn parse_isa(text: &str) -> Result<Isa, String> {
+    let isa: Isa = text.parse().map_err(|error| format!("{error}"))?;
+    if isa.is_available() {
+        return Ok(isa);
+    }
+    let available: Vec<_> = Isa::available().map(Isa::name).collect();
+    Err(format!(
+        "this machine lacks {isa}; it has {}",
+        available.join(", ")
+    ))
 }
 
 /// A polynomial is a number, decimal or `0x…`; what counts bytes may have a unit.
@@ -188,7 +209,12 @@ pub fn add_rivals(common: &[Setting], selection: &mut Selection) {
     }
     let ignored: Vec<_> = common
         .iter()
-        .filter(|setting| matches!(setting, Setting::Own(..) | Setting::Rolling(_)))
+        .filter(|setting| {
+            matches!(
+                setting,
+                Setting::Own(..) | Setting::Rolling(_) | Setting::Isa(_)
+            )
+        })
         .map(|setting| format!("--{}", setting.name()))
         .collect();
     if !ignored.is_empty() {
@@ -204,7 +230,7 @@ pub fn add_rivals(common: &[Setting], selection: &mut Selection) {
 fn rival_settings(common: &[Setting]) -> ([u32; 3], u8) {
     let mut parameters = Parameters::new(Algorithm::FastCdc);
     for setting in common {
-        setting.apply(&mut parameters, &mut Rolling::default());
+        setting.apply(&mut parameters, &mut Running::default());
     }
     let sizes = [
         parameters.min_bytes,
@@ -275,7 +301,7 @@ fn named(entry: &Entry<'_>, common: &[Setting]) -> Result<Contestant, Failure> {
         );
     };
     let mut parameters = Parameters::new(algorithm);
-    let mut rolling = Rolling::default();
+    let mut running = Running::default();
     for setting in common.iter().chain(&entry.settings) {
         if !setting.is_of(algorithm) {
             return Err(
@@ -283,13 +309,13 @@ fn named(entry: &Entry<'_>, common: &[Setting]) -> Result<Contestant, Failure> {
                     .with_hint(hint_of(algorithm)),
             );
         }
-        setting.apply(&mut parameters, &mut rolling);
+        setting.apply(&mut parameters, &mut running);
     }
     let label = entry.label.unwrap_or(&entry.text);
     parameters
         .validate()
         .map_err(|error| Failure::usage(format!("{label}: {error}")))?;
-    Ok(Contestant::rolling(label, parameters, rolling))
+    Ok(Contestant::own(label, parameters, running))
 }
 
 /// What an algorithm can be told.
@@ -323,15 +349,15 @@ fn add_all(
     }
     for info in ALGORITHMS {
         let mut parameters = Parameters::new(info.algorithm);
-        let mut rolling = Rolling::default();
+        let mut running = Running::default();
         for setting in common.iter().chain(&entry.settings) {
             if setting.is_of(info.algorithm) {
-                setting.apply(&mut parameters, &mut rolling);
+                setting.apply(&mut parameters, &mut running);
             }
         }
         match parameters.validate() {
             Ok(()) => {
-                let contestant = Contestant::rolling(info.name, parameters, rolling);
+                let contestant = Contestant::own(info.name, parameters, running);
                 selection.contestants.push(contestant);
             }
             Err(error) => {
@@ -414,8 +440,9 @@ mod tests {
         match &contestant.method {
             Method::Own {
                 parameters,
-                rolling,
-            } => (*parameters, *rolling),
+                running,
+                ..
+            } => (*parameters, running.rolling),
             Method::Rival(_) => panic!("a rival"),
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use chunking::{OwnParameter, Rolling};
+use chunking::{Isa, OwnParameter, Rolling};
 use clap::Args;
 
 use super::output::{self, Forms, STDOUT, partial, tell};
@@ -51,7 +51,7 @@ pub struct ChunkArguments {
     /// Level of normalization: 0 to 3
     #[arg(long, value_name = "N")]
     pub level: Option<u8>,
-    /// Normal size, where the strict condition gives way to the loose one (fastcdc, rabin-nc)
+    /// Normal size, where the strict condition gives way to the loose one (fastcdc, rabin-nc, fold, shield)
     #[arg(long, value_name = "SIZE", value_parser = parse_chunk_bytes)]
     pub normal: Option<u32>,
     /// Sliding window of the hash: 32, 48, 64 or 256 bytes (rabin, rabin-nc, adler, crc32)
@@ -69,10 +69,18 @@ pub struct ChunkArguments {
     /// How far it jumps (seqcdc)
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub jump: Option<u64>,
-    /// Which loop runs: fastest, one (byte after another: fastcdc, gear, rabin, rabin-nc, ae, ae2) or
-    /// two (bytes at a time: fastcdc); the cuts are the same
+    /// Bits of the Gear hash: 64 or 32 (fastcdc)
+    #[arg(long, value_name = "BITS")]
+    pub hash_bits: Option<u64>,
+    /// Which loop runs: fastest, in-order (one position after another), two-stage (all positions of a
+    /// block, then cuts: chunkers of a window), one or two (bytes at a time, as papers print
+    /// it); the cuts are the same
     #[arg(long, value_name = "HOW", value_parser = selection::parse_rolling)]
     pub rolling: Option<Rolling>,
+    /// Which instruction sets kernels use: scalar, avx2, avx512 or neon, the best unless given; the
+    /// cuts are the same
+    #[arg(long, value_name = "LEVEL", value_parser = selection::parse_isa)]
+    pub isa: Option<Isa>,
     /// Measure chunkers of other crates as well
     #[arg(long)]
     pub rivals: bool,
@@ -172,8 +180,10 @@ impl ChunkArguments {
             self.max.map(Setting::Max),
             self.level.map(Setting::Level),
             self.rolling.map(Setting::Rolling),
+            self.isa.map(Setting::Isa),
             own(OwnParameter::NormalBytes, self.normal.map(u64::from)),
             own(OwnParameter::WindowBytes, self.window),
+            own(OwnParameter::HashBits, self.hash_bits),
             own(OwnParameter::Polynomial, self.polynomial),
             own(OwnParameter::SequenceBytes, self.sequence),
             own(OwnParameter::JumpTrigger, self.jump_trigger),

@@ -11,6 +11,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::output::print;
+use crate::dataset::edits::{EditKind, EditRequest};
 use crate::dataset::{self, KINDS, Kind, Outcome, Request};
 use crate::units::parse_bytes;
 
@@ -18,7 +19,7 @@ use crate::units::parse_bytes;
 #[derive(Debug, Args)]
 pub struct DatasetArguments {
     /// List the data sets: what each stands for, needs, and how large it is
-    #[arg(long, conflicts_with_all = ["name", "directory", "size", "versions", "seed"])]
+    #[arg(long, conflicts_with_all = ["name", "directory", "size", "versions", "seed", "edits", "edit_kind", "edit_range"])]
     pub list: bool,
     /// Name of the data set
     #[arg(required_unless_present = "list")]
@@ -36,6 +37,15 @@ pub struct DatasetArguments {
     /// Start of all randomness
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
+    /// Of `edits`: how many edits of 100 bytes a version gets; one for every 512 KiB if not given
+    #[arg(long, value_name = "N")]
+    pub edits: Option<u64>,
+    /// Of `edits`: what an edit does, insert-delete or overwrite
+    #[arg(long, value_name = "KIND")]
+    pub edit_kind: Option<EditKind>,
+    /// Of `edits`: in which part of the file edits lie, in percent from its start
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub edit_range: Option<u32>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -56,6 +66,11 @@ pub fn run(arguments: &DatasetArguments) -> Result<()> {
         bytes: arguments.size,
         versions: arguments.versions,
         seed: arguments.seed,
+        edits: EditRequest {
+            edits: arguments.edits,
+            kind: arguments.edit_kind,
+            range_percent: arguments.edit_range,
+        },
     };
     let outcome = dataset::build(&request)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -92,6 +107,7 @@ fn print_json(request: &Request, outcome: &Outcome, seconds: f64) -> Result<()> 
         "name": manifest.name,
         "directory": request.directory,
         "seed": manifest.seed,
+        "options": manifest.options,
         "files": manifest.files,
         "bytes": manifest.bytes,
         "digest": manifest.digest,

@@ -3,5 +3,6 @@
 pub mod chunk;
 pub mod chunk_passes;
 pub mod dataset;
+pub mod keys;
 mod output;
 pub mod paper;

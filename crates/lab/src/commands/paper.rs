@@ -10,11 +10,11 @@ use crate::chunk::measuring::Effort;
 use crate::failure::{FAILED, Failure};
 use crate::interrupt;
 use crate::names;
-use crate::paper::fastcdc::experiments::{EXPERIMENTS, Experiment};
-use crate::paper::fastcdc::published::DATA_SETS;
-use crate::paper::fastcdc::{self, GivenSet, Plan};
+use crate::paper::about::{About, ExperimentInfo};
+use crate::paper::fastcdc::experiments::Experiment;
+use crate::paper::{self, GivenSet, Results, fastcdc, p_dedupe, rapidcdc, ss_cdc};
 use crate::progress::Progress;
-use crate::report::paper_report::PaperReport;
+use crate::report::paper_report::{PaperReport, PaperSettings};
 use crate::report::{paper_page, paper_table};
 use crate::units::parse_bytes;
 
@@ -33,10 +33,20 @@ pub struct PaperArguments {
 #[derive(Debug, Subcommand)]
 pub enum Paper {
     /// Xia et al., The Design of Fast Content-Defined Chunking (TPDS 2020)
+    #[command(after_help = FASTCDC_HELP)]
     Fastcdc(Box<FastcdcArguments>),
+    /// Ni, ch. 2: chunking in two stages, with SIMD and threads
+    #[command(name = "ss-cdc", after_help = SS_CDC_HELP)]
+    SsCdc(Box<LoadedArguments>),
+    /// Ni, ch. 3: chunking by the sizes that followed before
+    #[command(after_help = RAPIDCDC_HELP)]
+    Rapidcdc(Box<LoadedArguments>),
+    /// Xia et al., P-Dedupe: segments that are cut at the same time
+    #[command(name = "p-dedupe", after_help = P_DEDUPE_HELP)]
+    PDedupe(Box<LoadedArguments>),
 }
 
-const AFTER_HELP: &str = "\
+const FASTCDC_HELP: &str = "\
 Data sets are called as in the paper: TAR, LNX, WEB, VMA, VMB, RDB, SYN. One given twice is made
 of both paths. `onefold-lab dataset` builds some that are like them.
 Experiments are fig5, fig9, table3, fig10, fig11, fig12, fig13, table4, table5, table6, fig14,
@@ -49,25 +59,54 @@ Exit codes:
     3  measured, but some files could not be read
   130  interrupted";
 
-/// What to run.
+const SS_CDC_HELP: &str = "\
+Data sets may have any name; with one of the paper's (Cassandra, Redis, Debian, Linux-src, Neo4j,
+Wordpress, Nodejs) its figures stand beside. One given twice is made of both paths.
+Experiments are fig2.1, table2.1, fig2.5, fig2.6, fig2.7, fig2.8, fig2.9, fig2.10. Without data, only
+table2.1 can be run, on random numbers.
+
+Exit codes:
+    0  done
+    1  failed
+    2  wrong usage
+    3  measured, but some files could not be read
+  130  interrupted";
+
+const RAPIDCDC_HELP: &str = "\
+Data sets may have any name; with one of the paper's (Google-news, Linux-tar, Cassandra, Redis,
+Debian, Neo4j, Wordpress, Nodejs) its figures stand beside. One given twice is made of both paths.
+Experiments are fig3.1, fig3.2, fig3.3, fig3.7, fig3.8, fig3.9, fig3.10, fig3.11, fig3.12, fig3.13,
+fig3.14, fig3.15, fig3.16, fig3.17. Without data, fig3.7 to fig3.11 are run, on files that are made up.
+
+Exit codes:
+    0  done
+    1  failed
+    2  wrong usage
+    3  measured, but some files could not be read
+  130  interrupted";
+
+const P_DEDUPE_HELP: &str = "\
+Data sets may have any name; with one of the paper's (SciLab, GCC, Linux, Centos, Fedora, Freebsd,
+Redis, Bench) its figures stand beside. One given twice is made of both paths.
+Experiments are fig9, fig11, eq8, table3, table5, table6. Without data, only eq8 can be run, on random
+numbers.
+
+Exit codes:
+    0  done
+    1  failed
+    2  wrong usage
+    3  measured, but some files could not be read
+  130  interrupted";
+
+/// What all papers are asked.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
-pub struct FastcdcArguments {
-    /// A data set: one of the paper's names, and the file or directory that stands for it
+pub struct CommonArguments {
+    /// A data set: its name, and the file or directory that stands for it
     #[arg(long, value_name = "NAME=PATH")]
     pub data: Vec<String>,
     /// Experiments, with commas between them, or `all`
     #[arg(long, value_name = "LIST", default_value = ALL)]
     pub experiments: String,
-    /// Take no more of each data set
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_bytes)]
-    pub size: u64,
-    /// Timed passes; the median counts
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub runs: u16,
-    /// Most data that is held in memory at a time
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_bytes)]
-    pub memory: u64,
     /// Print JSON
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
@@ -82,11 +121,49 @@ pub struct FastcdcArguments {
     pub quiet: bool,
 }
 
+/// What to run of the FastCDC paper.
+#[derive(Debug, Args)]
+pub struct FastcdcArguments {
+    #[command(flatten)]
+    pub common: CommonArguments,
+    /// Take no more of each data set
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_bytes)]
+    pub size: u64,
+    /// Timed passes; the median counts
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub runs: u16,
+    /// Most data that is held in memory at a time
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_bytes)]
+    pub memory: u64,
+}
+
+/// What to run of a paper whose data lies in memory as a whole.
+#[derive(Debug, Args)]
+pub struct LoadedArguments {
+    #[command(flatten)]
+    pub common: CommonArguments,
+    /// Take no more of each data set, which is held in memory
+    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = parse_bytes)]
+    pub size: u64,
+    /// Make up so much where the paper does: random numbers, or ten versions together
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub synthetic: Option<u64>,
+    /// Timed passes; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub runs: u16,
+    /// Most threads that run; as many as there are cores, unless given
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u16>,
+}
+
 impl PaperArguments {
     /// Whether everything is to be JSON.
     pub fn is_json(&self) -> bool {
         match &self.paper {
-            Paper::Fastcdc(arguments) => arguments.json,
+            Paper::Fastcdc(arguments) => arguments.common.json,
+            Paper::SsCdc(arguments) | Paper::Rapidcdc(arguments) | Paper::PDedupe(arguments) => {
+                arguments.common.json
+            }
         }
     }
 }
@@ -95,20 +172,123 @@ impl PaperArguments {
 pub fn run(arguments: &PaperArguments) -> anyhow::Result<()> {
     match &arguments.paper {
         Paper::Fastcdc(arguments) => run_fastcdc(arguments),
+        Paper::SsCdc(arguments) => run_loaded(arguments, &ss_cdc::ABOUT, ss_cdc::run),
+        Paper::Rapidcdc(arguments) => run_loaded(arguments, &rapidcdc::ABOUT, rapidcdc::run),
+        Paper::PDedupe(arguments) => run_loaded(arguments, &p_dedupe::ABOUT, p_dedupe::run),
     }
 }
 
 fn run_fastcdc(arguments: &FastcdcArguments) -> anyhow::Result<()> {
     let started = Instant::now();
     interrupt::catch()?;
-    let plan = plan(arguments)?;
-    let mut progress = Progress::new(arguments.quiet);
-    let outcome = fastcdc::run(&plan, &mut progress)?;
-    progress.finish();
-    for set in &outcome.sets {
-        tell(&set.notices, &progress);
+    refuse_nothing(arguments.runs, arguments.size)?;
+    let names = experiments(&fastcdc::ABOUT, &arguments.common.experiments)?;
+    if names == ["fig15"] {
+        return Err(Failure::usage(
+            "fig15 can't be run: the pipeline that it measures is not here yet",
+        )
+        .into());
     }
-    let mut report = PaperReport::new(&plan, outcome);
+    let plan = fastcdc::Plan {
+        sets: sets(&fastcdc::ABOUT, &arguments.common.data, true)?,
+        experiments: names
+            .iter()
+            .filter_map(|name| Experiment::from_name(name))
+            .collect(),
+        size: arguments.size,
+        effort: Effort {
+            runs: usize::from(arguments.runs),
+            memory_bytes: arguments.memory,
+            is_dedup_wanted: true,
+        },
+    };
+    let mut progress = Progress::new(arguments.common.quiet);
+    let results = fastcdc::run(&plan, &mut progress)?.results(&plan);
+    let settings = PaperSettings {
+        experiments: names,
+        runs: plan.effort.runs as u64,
+        threads: 1,
+        memory_bytes: plan.effort.memory_bytes,
+        size_bytes: plan.size,
+        synthetic_bytes: 0,
+    };
+    let common = &arguments.common;
+    finish(
+        common,
+        &fastcdc::ABOUT,
+        settings,
+        results,
+        started,
+        &progress,
+    )
+}
+
+/// Runs a paper whose data lies in memory as a whole.
+fn run_loaded(
+    arguments: &LoadedArguments,
+    about: &'static About,
+    run: fn(&paper::Plan, &mut Progress) -> anyhow::Result<Results>,
+) -> anyhow::Result<()> {
+    let started = Instant::now();
+    interrupt::catch()?;
+    let synthetic_bytes = arguments.synthetic.unwrap_or(about.synthetic_bytes);
+    refuse_nothing(arguments.runs, arguments.size.min(synthetic_bytes))?;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let plan = paper::Plan {
+        sets: sets(about, &arguments.common.data, false)?,
+        experiments: experiments(about, &arguments.common.experiments)?,
+        size_bytes: arguments.size,
+        synthetic_bytes,
+        runs: usize::from(arguments.runs),
+        threads: arguments.threads.map_or(cores, usize::from).max(1),
+    };
+    let mut progress = Progress::new(arguments.common.quiet);
+    let results = run(&plan, &mut progress)?;
+    let largest = results.sets.iter().map(|set| set.data.bytes).max();
+    let settings = PaperSettings {
+        experiments: plan.experiments.clone(),
+        runs: plan.runs as u64,
+        threads: plan.threads as u64,
+        memory_bytes: largest.unwrap_or(0),
+        size_bytes: plan.size_bytes,
+        synthetic_bytes: plan.synthetic_bytes,
+    };
+    finish(
+        &arguments.common,
+        about,
+        settings,
+        results,
+        started,
+        &progress,
+    )
+}
+
+fn refuse_nothing(runs: u16, size: u64) -> Result<(), Failure> {
+    if runs == 0 {
+        return Err(Failure::usage(
+            "--runs 0 is impossible: time needs at least one pass",
+        ));
+    }
+    if size == 0 {
+        return Err(Failure::usage("a size of 0 leaves nothing to measure"));
+    }
+    Ok(())
+}
+
+/// Writes the report of what experiments gave, in every form that is wanted.
+fn finish(
+    arguments: &CommonArguments,
+    about: &'static About,
+    settings: PaperSettings,
+    results: Results,
+    started: Instant,
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    progress.finish();
+    for set in &results.sets {
+        tell(&set.notices, progress);
+    }
+    let mut report = PaperReport::new(about, settings, results);
     report.seconds = started.elapsed().as_secs_f64();
     let forms = Forms {
         html: arguments.html.as_ref(),
@@ -128,46 +308,27 @@ fn run_fastcdc(arguments: &FastcdcArguments) -> anyhow::Result<()> {
     }
 }
 
-/// What the command line asks for.
-fn plan(arguments: &FastcdcArguments) -> Result<Plan, Failure> {
-    if arguments.runs == 0 {
-        return Err(Failure::usage(
-            "--runs 0 is impossible: time needs at least one pass",
-        ));
-    }
-    if arguments.size == 0 {
-        return Err(Failure::usage("--size 0 leaves nothing to measure"));
-    }
-    Ok(Plan {
-        sets: sets(&arguments.data)?,
-        experiments: experiments(&arguments.experiments)?,
-        size: arguments.size,
-        effort: Effort {
-            runs: usize::from(arguments.runs),
-            memory_bytes: arguments.memory,
-            is_dedup_wanted: true,
-        },
-    })
-}
-
-/// `NAME=PATH` each.
-fn sets(data: &[String]) -> Result<Vec<GivenSet>, Failure> {
+/// `NAME=PATH` each: the paper's names, or, where they need not be, any.
+fn sets(about: &About, data: &[String], is_strict: bool) -> Result<Vec<GivenSet>, Failure> {
     let mut sets: Vec<GivenSet> = Vec::new();
     for text in data {
-        let hint = "data sets are given as in --data TAR=path/to/tars";
-        let Some((given, path)) = text.split_once('=').filter(|(_, path)| !path.is_empty()) else {
+        let (example, _) = about.data_sets[0];
+        let hint = format!("data sets are given as in --data {example}=path/to/files");
+        let given = text.split_once('=');
+        let Some((given, path)) = given.filter(|(name, path)| !name.is_empty() && !path.is_empty())
+        else {
             return Err(Failure::usage(format!("--data {text} has no path")).with_hint(hint));
         };
-        let known = DATA_SETS
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(given));
-        let Some((name, _)) = known else {
-            let names: Vec<&str> = DATA_SETS.iter().map(|(name, _)| *name).collect();
+        let mut names = about.data_sets.iter().map(|(name, _)| *name);
+        let known = names.find(|name| name.eq_ignore_ascii_case(given));
+        if known.is_none() && is_strict {
+            let names: Vec<&str> = about.data_sets.iter().map(|(name, _)| *name).collect();
             return Err(
                 Failure::usage(format!("the paper has no data set '{given}'"))
                     .with_hint(format!("it has {}", names.join(", "))),
             );
-        };
+        }
+        let name = known.unwrap_or(given);
         let path = PathBuf::from(path);
         if let Err(error) = path.metadata() {
             let shown = names::escaped(&path);
@@ -175,10 +336,10 @@ fn sets(data: &[String]) -> Result<Vec<GivenSet>, Failure> {
                 Failure::new(FAILED, format!("cannot read {shown}: {error}")).with_hint(hint),
             );
         }
-        match sets.iter_mut().find(|set| set.name == *name) {
+        match sets.iter_mut().find(|set| set.name == name) {
             Some(set) => set.paths.push(path),
             None => sets.push(GivenSet {
-                name,
+                name: name.to_owned(),
                 paths: vec![path],
             }),
         }
@@ -186,28 +347,27 @@ fn sets(data: &[String]) -> Result<Vec<GivenSet>, Failure> {
     Ok(sets)
 }
 
-fn experiments(list: &str) -> Result<Vec<Experiment>, Failure> {
-    if list == ALL {
-        return Ok(EXPERIMENTS.iter().map(|info| info.experiment).collect());
-    }
-    let find = |name: &str| {
-        Experiment::from_name(name).ok_or_else(|| {
-            let names: Vec<&str> = EXPERIMENTS.iter().map(|info| info.name).collect();
-            Failure::usage(format!("the paper has no experiment '{name}' here"))
-                .with_hint(format!("they are {}, or {ALL}", names.join(", ")))
-        })
+/// The names of the experiments that are asked for, each once.
+fn experiments(about: &About, list: &str) -> Result<Vec<&'static str>, Failure> {
+    let all = || {
+        about
+            .experiments
+            .iter()
+            .map(|info: &ExperimentInfo| info.name)
     };
+    if list == ALL {
+        return Ok(all().collect());
+    }
     let mut experiments = Vec::new();
     for name in list.split(',').map(str::trim) {
-        let experiment = find(name)?;
-        if !experiments.contains(&experiment) {
-            experiments.push(experiment);
+        let found = about.experiment(name).ok_or_else(|| {
+            let names: Vec<&str> = all().collect();
+            Failure::usage(format!("the paper has no experiment '{name}' here"))
+                .with_hint(format!("they are {}, or {ALL}", names.join(", ")))
+        })?;
+        if !experiments.contains(&found.name) {
+            experiments.push(found.name);
         }
-    }
-    if experiments == [Experiment::Fig15] {
-        return Err(Failure::usage(
-            "fig15 can't be run: the pipeline that it measures is not here yet",
-        ));
     }
     Ok(experiments)
 }

@@ -54,6 +54,9 @@ pub struct Manifest {
     pub versions_asked: usize,
     /// Start of all randomness.
     pub seed: u64,
+    /// What else was asked for, by the names of options; nothing for most.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
     /// Files of all versions.
     pub files: u64,
     /// Bytes of all versions.
@@ -76,6 +79,7 @@ impl Manifest {
             bytes_asked,
             versions_asked,
             seed,
+            options: BTreeMap::new(),
             files: 0,
             bytes: 0,
             digest: None,

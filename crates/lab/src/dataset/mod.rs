@@ -14,6 +14,7 @@ mod backup_tree;
 mod bench_cloud;
 mod content;
 mod debian;
+pub mod edits;
 mod ext4;
 mod layers;
 pub mod manifest;
@@ -36,6 +37,7 @@ use anyhow::Result;
 
 use crate::failure::Failure;
 
+use edits::EditRequest;
 use manifest::Manifest;
 use site::Site;
 
@@ -55,6 +57,8 @@ pub struct Request {
     pub versions: Option<usize>,
     /// Start of all randomness.
     pub seed: u64,
+    /// What changes from version to version, for the data set that can be told: `edits`.
+    pub edits: EditRequest,
 }
 
 /// How far a second build gives the same bytes.
@@ -190,7 +194,19 @@ pub const KINDS: &[Kind] = &[
         sameness: Sameness::Exact,
         build: bench_cloud::build,
     },
+    Kind {
+        name: EDITS,
+        stands_for: "the synthetic sets of RapidCDC: a random file, 100 bytes edited here and there (Ni)",
+        needs: "nothing",
+        bytes_default: 5000 * MIB,
+        versions_default: 10,
+        sameness: Sameness::Exact,
+        build: edits::build,
+    },
 ];
+
+/// The data set that can be told how versions differ.
+const EDITS: &str = "edits";
 
 impl Kind {
     /// The data set with this name.
@@ -226,6 +242,11 @@ pub struct Outcome {
 /// finished before stay, nothing half-built does.
 pub fn build(request: &Request) -> Result<Outcome> {
     let kind = Kind::named(&request.name)?;
+    if request.edits.is_some() && kind.name != EDITS {
+        let message = format!("'{}' can't be told what to edit", kind.name);
+        let hint = format!("--edits, --edit-kind and --edit-range are for '{EDITS}'");
+        return Err(Failure::usage(message).with_hint(hint).into());
+    }
     let mut site = Site::open(kind, request)?;
     if !site.is_whole() {
         (kind.build)(&mut site)?;

@@ -9,12 +9,14 @@
 //! and must become what it was ([`Sameness::Exact`]). A directory that holds something else is
 //! refused, and so is one that another process builds in.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::edits::EditRequest;
 use super::manifest::{MANIFEST_NAME, Manifest, Version};
 use super::{Kind, Outcome, Request, Sameness};
 
@@ -26,6 +28,7 @@ pub struct Site {
     directory: PathBuf,
     kind: &'static Kind,
     manifest: Manifest,
+    edits: EditRequest,
     /// What `dataset.json` said of versions that are to be built again.
     former: Vec<Option<Version>>,
     /// Indexed like `former`: versions that are there.
@@ -55,7 +58,8 @@ impl Site {
             .with_context(|| format!("cannot make {}", request.directory.display()))?;
         let directory = request.directory.canonicalize()?;
         let lock = lock(&directory)?;
-        let asked = Manifest::new(kind.name, bytes, versions, request.seed);
+        let mut asked = Manifest::new(kind.name, bytes, versions, request.seed);
+        asked.options = options(&request.edits);
         let manifest = take_over(&directory, &asked)?;
         let count = manifest.versions.len();
         let mut site = Self {
@@ -64,6 +68,7 @@ impl Site {
             was_whole: manifest.digest.is_some(),
             was_empty: count == 0,
             manifest,
+            edits: request.edits,
             former: vec![None; count],
             present: vec![None; count],
             verified: 0,
@@ -111,6 +116,12 @@ impl Site {
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.manifest.seed
+    }
+
+    /// How versions are to differ, where the data set can be told.
+    #[must_use]
+    pub fn edits(&self) -> EditRequest {
+        self.edits
     }
 
     /// Does the version with this number, from 1, have to be built?
@@ -279,6 +290,19 @@ fn lock(directory: &Path) -> Result<File> {
     }
 }
 
+/// What was asked for beside size, versions and seed.
+fn options(edits: &EditRequest) -> BTreeMap<String, String> {
+    let all = [
+        ("edits", edits.edits.map(|edits| edits.to_string())),
+        ("edit-kind", edits.kind.map(|kind| kind.name().to_owned())),
+        ("edit-range", edits.range_percent.map(|it| it.to_string())),
+    ];
+    let given = all
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    given.collect()
+}
+
 /// The list of what is there, which must have been made as asked now.
 fn take_over(directory: &Path, asked: &Manifest) -> Result<Manifest> {
     let Some(there) = Manifest::read(directory)? else {
@@ -301,7 +325,11 @@ fn take_over(directory: &Path, asked: &Manifest) -> Result<Manifest> {
     let request = |manifest: &Manifest| {
         let Manifest { name, seed, .. } = manifest;
         let (bytes, versions) = (manifest.bytes_asked, manifest.versions_asked);
-        format!("{name}, {bytes} bytes, {versions} versions, seed {seed}")
+        let options = manifest.options.iter();
+        let options: String = options
+            .map(|(name, value)| format!(", {name} {value}"))
+            .collect();
+        format!("{name}, {bytes} bytes, {versions} versions, seed {seed}{options}")
     };
     if request(&there) != request(asked) {
         bail!(

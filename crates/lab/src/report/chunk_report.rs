@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::machine::Machine;
 use crate::chunk::contestant::{Contestant, Method, rolling_name};
 use crate::chunk::data::{DataSet, Notice};
+use crate::chunk::loader::Reading;
 use crate::chunk::measuring::{Effort, Measurement, Outcome};
 use crate::chunk::sizes::median;
 
@@ -178,7 +179,7 @@ impl ChunkReport {
                 huge_page_bytes: measurement.huge_page_bytes,
             },
             machine: Machine::here(),
-            data: DataReport::new(paths, data, measurement),
+            data: DataReport::new(paths, data, &measurement.reading),
             results: measurement.outcomes.iter().map(result).collect(),
             notes,
             seconds: 0.0,
@@ -193,8 +194,7 @@ pub fn program() -> String {
 
 impl DataReport {
     /// What was read of a data set.
-    pub fn new(paths: &[impl AsRef<Path>], data: &DataSet, measurement: &Measurement) -> Self {
-        let reading = &measurement.reading;
+    pub fn new(paths: &[impl AsRef<Path>], data: &DataSet, reading: &Reading) -> Self {
         let notices = || data.notices.iter().chain(&reading.notices);
         let seconds = reading.seconds.as_secs_f64();
         Self {
@@ -320,8 +320,9 @@ fn rolling(contestant: &Contestant) -> Option<&'static str> {
     match &contestant.method {
         Method::Own {
             parameters: Parameters { algorithm, .. },
-            rolling,
-        } if Rolling::OneByte.is_of(*algorithm) => Some(rolling_name(*rolling)),
+            running,
+            ..
+        } if Rolling::OneByte.is_of(*algorithm) => Some(rolling_name(running.rolling)),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ pub mod chunk_page;
 pub mod chunk_plots;
 pub mod chunk_report;
 pub mod chunk_table;
+pub mod fastcdc_plots;
 pub mod labels;
 pub mod machine;
 pub mod page;

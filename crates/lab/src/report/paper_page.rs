@@ -3,33 +3,35 @@
 
 use super::chunk_page::machine_facts;
 use super::page::{Page, escaped};
-use super::paper_plots as plots;
 use super::paper_report::PaperReport;
-use super::paper_table::{Grid, LOOPS, STAND_INS, TOLERANCES, claims, grid};
-use super::plot::Style;
-use crate::paper::fastcdc::claims::Verdict;
-use crate::paper::fastcdc::experiments::{EXPERIMENTS, Experiment};
+use super::paper_table::{Grid, claims, grid};
+use super::{fastcdc_plots, paper_plots};
+use crate::paper::claim::Verdict;
 use crate::units;
 
 /// The page.
 pub fn page(report: &PaperReport) -> String {
+    let about = report.about;
     let lead = format!(
-        "The experiments of Xia et al., “The Design of Fast Content-Defined Chunking for Data Deduplication Based Storage Systems” (IEEE TPDS 2020), run on {}; one thread, the median of {}.",
+        "The experiments of {}, run on {}; {}, the median of {}.",
+        about.citation,
         report.machine.cpu,
+        about.threads,
         units::counted(report.settings.runs, "pass", "passes")
     );
-    let mut page = Page::new("FastCDC: the paper’s experiments", &lead);
+    let (name, _) = about.title.split_once(" (").unwrap_or((about.title, ""));
+    let mut page = Page::new(&format!("{name}: the paper’s experiments"), &lead);
     add_claims(&mut page, report);
     add_data(&mut page, report);
-    for info in EXPERIMENTS
-        .iter()
-        .filter(|info| report.has(info.experiment))
-    {
+    for info in report.experiments() {
         let Some(grid) = grid(report, info) else {
             continue;
         };
         page.heading(info.title);
-        add_plots(&mut page, report, info.experiment);
+        match about.name {
+            "fastcdc" => fastcdc_plots::add(&mut page, report, info.name),
+            _ => paper_plots::add(&mut page, report, info),
+        }
         add_grid(&mut page, &grid);
     }
     page.heading("Notes");
@@ -63,8 +65,8 @@ fn add_claims(page: &mut Page, report: &PaperReport) {
         })
         .collect();
     page.table_of_cells(4, &["", "source", "claim", "found here"], &cells);
-    page.paragraph(&format!("A claim holds: {TOLERANCES}."));
-    page.paragraph(LOOPS);
+    page.paragraph(&format!("A claim holds: {}.", report.about.tolerances));
+    page.paragraph(report.about.comparison);
 }
 
 fn add_data(page: &mut Page, report: &PaperReport) {
@@ -82,12 +84,16 @@ fn add_data(page: &mut Page, report: &PaperReport) {
                 set.name.clone(),
                 format!("{}{sample}", units::bytes(set.data.bytes)),
                 units::count(set.data.files),
-                set.paper.unwrap_or("random numbers").to_owned(),
+                match set.paper {
+                    Some(paper) => paper.to_owned(),
+                    None if set.data.paths.is_empty() => "random numbers".to_owned(),
+                    None => String::new(),
+                },
             ]
         })
         .collect();
     page.table(4, &["data set", "here", "streams", "the paper’s"], &rows);
-    page.paragraph(STAND_INS);
+    page.paragraph(report.about.stand_ins);
 }
 
 fn add_grid(page: &mut Page, (headings, rows): &Grid) {
@@ -102,47 +108,8 @@ fn add_grid(page: &mut Page, (headings, rows): &Grid) {
 /// A heading as pages write it: in small letters, but for units and abbreviations.
 fn page_heading(heading: &str) -> String {
     match heading {
-        "GB/S" => "GB/s".to_owned(),
-        "SD" | "IPC" => heading.to_owned(),
+        "GB/S" | "PREDICTED GB/S" => heading.to_lowercase().replace("gb", "GB"),
+        "SD" | "IPC" | "SIMD" => heading.to_owned(),
         _ => heading.to_lowercase(),
-    }
-}
-
-fn add_plots(page: &mut Page, report: &PaperReport, experiment: Experiment) {
-    match experiment {
-        Experiment::Fig5 | Experiment::Fig11 => {
-            let plots = plots::cumulative(report, experiment);
-            let legend = plots.first().map(|(_, legend)| legend.clone());
-            let svgs: Vec<String> = plots.into_iter().map(|(svg, _)| svg).collect();
-            if svgs.len() == 1 {
-                page.figure(&svgs[0], "");
-            } else {
-                page.figures(&svgs, "");
-            }
-            page.legend(&legend.unwrap_or_default());
-        }
-        Experiment::Fig9 => {
-            let svgs = plots::density(report, experiment);
-            page.figures(&svgs, "Share of chunks of each size.");
-        }
-        Experiment::Fig10 | Experiment::Fig12 | Experiment::Fig13 => {
-            for (svgs, legend) in plots::by_size(report, experiment) {
-                page.figures(&svgs, "");
-                page.legend(&legend);
-            }
-        }
-        Experiment::Fig14 => {
-            for svg in plots::speeds(report) {
-                page.figure(&svg, "");
-            }
-        }
-        Experiment::Table6 => {
-            if let Some(svg) = plots::instructions(report) {
-                let legend = [(0, "here"), (1, "the paper, Intel i7-8770")];
-                page.figure(&svg, "");
-                page.legend(&legend.map(|(index, name)| (Style::of(index), name.to_owned())));
-            }
-        }
-        _ => {}
     }
 }

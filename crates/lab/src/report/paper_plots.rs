@@ -1,311 +1,179 @@
-//! The paper's figures drawn again, from what was measured here.
+//! The figures of papers drawn again: what lies on an axis as lines, everything else as bars.
+//!
+//! Enters: an experiment's figures. Leaves: for each of its metrics a row of panels, one for each
+//! data set, with a line for each approach; or, where there is only one approach, one panel with a
+//! line for each data set. What the paper prints stands in them as grey dots. A metric without an
+//! axis gives rows of bars.
 
-use super::chunk_report::BinReport;
-use super::paper_report::{Distribution, PaperReport};
-use super::plot::{Axis, COLOURS, Plot, StackedBars, Style};
+use super::page::Page;
+use super::paper_report::PaperReport;
+use super::plot::{Axis, Plot, StackedBars, Style};
 use super::ticks::Unit;
-use crate::paper::fastcdc::experiments::{Experiment, Figure, MEAN, SAVED, SPEED};
-use crate::units::parse_bytes;
+use crate::paper::about::{AxisInfo, ExperimentInfo};
+use crate::paper::figure::{Figure, Form, Metric};
 
-/// Where the axes of sizes end, as in the paper.
-const SIZES_END: f64 = 65536.0;
 /// A panel among others.
-const PANEL: [f64; 2] = [400.0, 260.0];
-/// A plot of its own.
-const WIDE: [f64; 2] = [960.0, 380.0];
+const PANEL: [f64; 2] = [400.0, 280.0];
+/// More bars than these are not looked at.
+const BARS: usize = 60;
 
-/// Series and their names.
-pub type Legend = Vec<(Style, String)>;
-
-fn of<'a>(
-    report: &'a PaperReport,
-    experiment: Experiment,
-    set: &'a str,
-) -> impl Iterator<Item = &'a Distribution> {
-    let name = experiment.info().name;
-    report
-        .distributions
-        .iter()
-        .filter(move |found| found.experiment == name && found.data_set == set)
+/// A line: its name, its points, the paper's.
+struct Series {
+    name: String,
+    points: Vec<(f64, f64)>,
+    paper: Vec<(f64, f64)>,
 }
 
-/// The data sets that an experiment has figures of.
-fn sets(report: &PaperReport, experiment: Experiment) -> Vec<&str> {
-    let mut sets: Vec<&str> = Vec::new();
-    let name = experiment.info().name;
-    for figure in report
-        .figures
-        .iter()
-        .filter(|figure| figure.experiment == name)
-    {
-        if !sets.contains(&figure.data_set.as_str()) {
-            sets.push(&figure.data_set);
+/// Adds the plots of an experiment to a page.
+pub fn add(page: &mut Page, report: &PaperReport, info: &ExperimentInfo) {
+    let figures: Vec<&Figure> = report.figures_of(info.name).collect();
+    let mut metrics: Vec<&'static str> = Vec::new();
+    for figure in &figures {
+        if !metrics.contains(&figure.metric) {
+            metrics.push(figure.metric);
         }
     }
-    sets
-}
-
-/// Cumulative distributions (Figs. 5 and 11), a plot for each data set, with the exponential one
-/// on random numbers.
-pub fn cumulative(report: &PaperReport, experiment: Experiment) -> Vec<(String, Legend)> {
-    let sets = sets(report, experiment);
-    let size = if sets.len() == 1 { WIDE } else { PANEL };
-    let plot = |set: &str| {
-        let x = Axis::linear("chunk size (bytes)", 0.0, SIZES_END, Unit::Bytes);
-        let y = Axis::linear("share of chunks up to that size", 0.0, 100.0, Unit::Percent);
-        let mut plot = Plot::new(set, size, x, y.with_ticks(5, Unit::Percent));
-        let mut legend = Legend::new();
-        for (index, found) in of(report, experiment, set).enumerate() {
-            let style = Style::of(index);
-            plot.line(&points(&found.histogram), style, &found.approach);
-            legend.push((style, found.approach.clone()));
+    for metric in metrics.into_iter().map(Metric::named) {
+        let of_metric = figures.iter().filter(|figure| figure.metric == metric.name);
+        let of_metric: Vec<&Figure> = of_metric.copied().collect();
+        match info.axis {
+            Some(axis) => add_lines(page, &of_metric, &metric, &axis),
+            None => add_bars(page, &of_metric, &metric),
         }
-        if experiment == Experiment::Fig5 {
-            let style = Style {
-                colour: "#4d4d4d",
-                dash: "6 4",
-            };
-            plot.line(&exponential(), style, "Math");
-            legend.push((style, "Math: 1 − e^(−x / 8192)".to_owned()));
-        }
-        (plot.finish(), legend)
-    };
-    sets.into_iter().map(plot).collect()
-}
-
-fn points(histogram: &[BinReport]) -> Vec<(f64, f64)> {
-    let total: u64 = histogram.iter().map(|bin| bin.chunks).sum();
-    let mut chunks = 0;
-    let mut points = vec![(0.0, 0.0)];
-    for bin in histogram {
-        chunks += bin.chunks;
-        let share = 100.0 * chunks as f64 / total.max(1) as f64;
-        points.push((f64::from(bin.to_bytes), share));
     }
-    points.retain(|(size, _)| *size <= SIZES_END);
-    points
 }
 
-/// Eq. (3).
-fn exponential() -> Vec<(f64, f64)> {
-    (0..=128)
-        .map(|step| f64::from(step) * SIZES_END / 128.0)
-        .map(|size| (size, 100.0 * (1.0 - (-size / 8192.0).exp())))
-        .collect()
+fn distinct<'a>(figures: &[&'a Figure], name: fn(&'a Figure) -> &'a str) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for figure in figures {
+        if !names.contains(&name(figure)) {
+            names.push(name(figure));
+        }
+    }
+    names
 }
 
-/// Shares of chunks of each size (Fig. 9), a panel for each approach, all of one height.
-pub fn density(report: &PaperReport, experiment: Experiment) -> Vec<String> {
-    let found = || {
-        let sets = sets(report, experiment);
-        let of_set = |set| of(report, experiment, set).collect::<Vec<_>>();
-        sets.into_iter().flat_map(of_set).collect::<Vec<_>>()
-    };
-    let bars = |found: &Distribution| -> Vec<(f64, f64, f64)> {
-        let total: u64 = found.histogram.iter().map(|bin| bin.chunks).sum();
-        let bar = |bins: &[BinReport]| {
-            let chunks: u64 = bins.iter().map(|bin| bin.chunks).sum();
-            let from = bins.first().map_or(0, |bin| bin.from_bytes);
-            let to = bins.last().map_or(0, |bin| bin.to_bytes);
-            let share = 100.0 * chunks as f64 / total.max(1) as f64;
-            (f64::from(from), f64::from(to), share)
-        };
-        let bins = found
-            .histogram
+fn series(name: &str, figures: &[&Figure], scale: f64) -> Series {
+    let place = |value: fn(&Figure) -> Option<f64>| {
+        let points = figures
             .iter()
-            .take_while(|bin| bin.to_bytes <= 32768);
-        let shown = &found.histogram[..bins.count()];
-        shown.chunks(2).map(bar).collect()
+            .filter_map(|figure| Some((figure.x?, value(figure)? / scale)));
+        points.collect()
     };
-    let panels: Vec<_> = found()
-        .into_iter()
-        .map(|found| (found, bars(found)))
+    Series {
+        name: name.to_owned(),
+        points: place(|figure| Some(figure.ours)),
+        paper: place(|figure| figure.paper),
+    }
+}
+
+/// Panels of lines, with their legend.
+fn add_lines(page: &mut Page, figures: &[&Figure], metric: &Metric, axis: &AxisInfo) {
+    let figures: Vec<&Figure> = figures
+        .iter()
+        .copied()
+        .filter(|figure| figure.x.is_some())
         .collect();
-    let heights = panels
-        .iter()
-        .flat_map(|(_, bars)| bars.iter().map(|bar| bar.2));
-    let height = heights.fold(0.0, f64::max) * 1.05;
-    let panel = |(found, bars): &(&Distribution, Vec<(f64, f64, f64)>)| {
-        let x = Axis::linear("chunk size (bytes)", 0.0, SIZES_END / 2.0, Unit::Bytes);
-        let y = Axis::linear("share of chunks", 0.0, height, Unit::Percent);
-        let title = format!("{}, {}", found.approach, found.data_set);
-        let mut plot = Plot::new(&title, PANEL, x, y.with_ticks(4, Unit::Percent));
-        plot.bars(bars, COLOURS[0], |share| format!("{share:.2} %"));
-        plot.finish()
-    };
-    panels.iter().map(panel).collect()
-}
-
-/// Figures against a size that is in the names of the approaches: the expected size of Fig. 10, the
-/// least size of Figs. 12 and 13. A row of plots, one for each metric, for each group of series.
-pub fn by_size(report: &PaperReport, experiment: Experiment) -> Vec<(Vec<String>, Legend)> {
-    let sets = sets(report, experiment);
-    if experiment == Experiment::Fig12 {
-        // One series for each data set.
-        let series: Vec<(String, Vec<&Figure>)> = sets
+    let sets = distinct(&figures, |figure| &figure.data_set);
+    let approaches = distinct(&figures, |figure| &figure.approach);
+    let scale = if metric.form == Form::Speed { 1e9 } else { 1.0 };
+    let part = |set: &str, approach: &str| -> Vec<&Figure> {
+        let of_both = figures
             .iter()
-            .map(|set| ((*set).to_owned(), figures(report, experiment, set)))
-            .collect();
-        return vec![row(experiment, &series)];
-    }
-    let of_set = |set: &&str| {
-        let mut series: Vec<(String, Vec<&Figure>)> = Vec::new();
-        for figure in figures(report, experiment, set) {
-            let (name, _) = split(experiment, &figure.approach);
-            match series.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, figures)) => figures.push(figure),
-                None => series.push((name, vec![figure])),
-            }
-        }
-        row(experiment, &series)
+            .filter(|figure| figure.data_set == set && figure.approach == approach);
+        of_both.copied().collect()
     };
-    sets.iter().map(of_set).collect()
-}
-
-fn figures<'a>(report: &'a PaperReport, experiment: Experiment, set: &str) -> Vec<&'a Figure> {
-    let name = experiment.info().name;
-    let figures = report.figures.iter();
-    figures
-        .filter(|figure| figure.experiment == name && figure.data_set == set)
-        .collect()
-}
-
-/// `RC 8K`, `min 2K` and `NC-2, min 4K` as the name of a series and a size.
-fn split(experiment: Experiment, approach: &str) -> (String, f64) {
-    let separator = match experiment {
-        Experiment::Fig13 => ", min ",
-        Experiment::Fig12 => "min ",
-        _ => " ",
-    };
-    let (name, size) = approach.rsplit_once(separator).unwrap_or((approach, "0"));
-    let size = parse_bytes(size).unwrap_or(0);
-    (name.to_owned(), size as f64)
-}
-
-fn row(experiment: Experiment, series: &[(String, Vec<&Figure>)]) -> (Vec<String>, Legend) {
-    let metrics = [
-        (SPEED, "GB/s", 1e9, Unit::Number),
-        (SAVED, "bytes saved", 1.0, Unit::Percent),
-        (MEAN, "mean chunk size (bytes)", 1.0, Unit::Bytes),
-    ];
-    let has = |metric: &str| {
-        let mut figures = series.iter().flat_map(|(_, figures)| figures);
-        figures.any(|figure| figure.metric == metric)
-    };
-    let plots = metrics
-        .iter()
-        .filter(|(metric, ..)| has(metric))
-        .map(|&(metric, label, scale, unit)| {
-            let lines: Vec<Vec<(f64, f64)>> = series
+    let panels: Vec<(&str, Vec<Series>)> = if approaches.len() == 1 {
+        let lines = sets
+            .iter()
+            .map(|set| series(set, &part(set, approaches[0]), scale));
+        vec![(approaches[0], lines.collect())]
+    } else {
+        let of_set = |set: &&'_ str| {
+            let lines = approaches
                 .iter()
-                .map(|(_, figures)| {
-                    let of_metric = figures.iter().filter(|figure| figure.metric == metric);
-                    let point = |figure: &&&Figure| {
-                        (split(experiment, &figure.approach).1, figure.ours / scale)
-                    };
-                    of_metric.map(|figure| point(&figure)).collect()
-                })
-                .collect();
-            size_plot(experiment, &lines, label, unit, series)
-        })
+                .map(|approach| series(approach, &part(set, approach), scale));
+            lines.collect::<Vec<_>>()
+        };
+        sets.iter().map(|set| (*set, of_set(set))).collect()
+    };
+    let svgs: Vec<String> = panels
+        .iter()
+        .filter(|(_, lines)| lines.iter().any(|line| !line.points.is_empty()))
+        .map(|(title, lines)| panel(title, lines, metric, axis))
         .collect();
-    let legend = series
+    let Some((_, first)) = panels.first() else {
+        return;
+    };
+    let has_paper = panels
+        .iter()
+        .any(|(_, lines)| lines.iter().any(|line| !line.paper.is_empty()));
+    page.figures(&svgs, if has_paper { "Grey: the paper." } else { "" });
+    let legend: Vec<(Style, String)> = first
         .iter()
         .enumerate()
-        .map(|(index, (name, _))| (Style::of(index), name.clone()))
+        .map(|(index, line)| (Style::of(index), line.name.clone()))
         .collect();
-    (plots, legend)
+    page.legend(&legend);
 }
 
-fn size_plot(
-    experiment: Experiment,
-    lines: &[Vec<(f64, f64)>],
-    label: &str,
-    unit: Unit,
-    series: &[(String, Vec<&Figure>)],
-) -> String {
-    let points = || lines.iter().flatten();
-    let greatest = |choose: fn(&(f64, f64)) -> f64| points().map(choose).fold(0.0, f64::max);
-    let least = points().map(|point| point.1).fold(f64::INFINITY, f64::min);
-    let top = greatest(|point| point.1);
-    // Shares saved lie close together; speeds and sizes are read from zero.
-    let (from, to) = if unit == Unit::Percent {
-        let room = ((top - least) * 0.15).max(0.1);
-        (least - room, top + room)
+fn panel(title: &str, lines: &[Series], metric: &Metric, axis: &AxisInfo) -> String {
+    let points = || {
+        lines
+            .iter()
+            .flat_map(|line| line.points.iter().chain(&line.paper))
+    };
+    let least = |choose: fn(&(f64, f64)) -> f64| points().map(choose).fold(f64::INFINITY, f64::min);
+    let most = |choose: fn(&(f64, f64)) -> f64| points().map(choose).fold(0.0, f64::max);
+    let (from, to) = (least(|point| point.0), most(|point| point.0));
+    let x = if axis.is_logarithmic {
+        Axis::logarithmic(axis.words, from.max(f64::MIN_POSITIVE), to, axis.unit)
     } else {
-        (0.0, top * 1.1)
+        Axis::linear(axis.words, 0.0, to * 1.03, axis.unit).with_ticks(5, axis.unit)
     };
-    let words = match experiment {
-        Experiment::Fig10 => "expected chunk size (bytes)",
-        _ => "least chunk size (bytes)",
+    let unit = match metric.form {
+        Form::Percent => Unit::Percent,
+        _ => Unit::Number,
     };
-    let x = Axis::linear(words, 0.0, greatest(|point| point.0) * 1.05, Unit::Bytes);
-    let y = Axis::linear(label, from, to, unit).with_ticks(5, unit);
-    let mut plot = Plot::new(label, PANEL, x.with_ticks(5, Unit::Bytes), y);
-    for (index, (line, (name, _))) in lines.iter().zip(series).enumerate() {
-        plot.line(line, Style::of(index), name);
-        plot.dots(line, Style::of(index), name);
+    let (bottom, top) = (
+        least(|point| point.1).min(0.0),
+        most(|point| point.1) * 1.08,
+    );
+    let y = Axis::linear(metric.words, bottom, top, unit).with_ticks(5, unit);
+    let mut plot = Plot::new(title, PANEL, x, y);
+    for (index, line) in lines.iter().enumerate() {
+        plot.line(&line.points, Style::of(index), &line.name);
+        plot.dots(&line.points, Style::of(index), &line.name);
+        let grey = Style {
+            colour: "#8c959f",
+            dash: "",
+        };
+        plot.dots(&line.paper, grey, &format!("the paper, {}", line.name));
     }
     plot.finish()
 }
 
-/// Speeds of the eleven approaches (Fig. 14), a plot for each data set.
-pub fn speeds(report: &PaperReport) -> Vec<String> {
-    let plot = |set: &str| {
-        let rows: Vec<(String, Vec<f64>)> = figures(report, Experiment::Fig14, set)
-            .iter()
-            .map(|figure| (figure.approach.clone(), vec![figure.ours / 1e9]))
-            .collect();
-        StackedBars {
-            title: set,
-            label: "GB/s, one thread, in memory",
-            parts: &["speed"],
-            rows: &rows,
-        }
-        .finish()
+/// Rows of bars, one for each approach on each data set.
+fn add_bars(page: &mut Page, figures: &[&Figure], metric: &Metric) {
+    let is_drawn = !matches!(metric.form, Form::YesNo) && figures.len() <= BARS;
+    let has_below = figures.iter().any(|figure| figure.ours < 0.0);
+    let has_length = figures.iter().any(|figure| figure.ours > 0.0);
+    if !is_drawn || has_below || !has_length {
+        return;
+    }
+    let scale = if metric.form == Form::Speed { 1e9 } else { 1.0 };
+    let rows: Vec<(String, Vec<f64>)> = figures
+        .iter()
+        .map(|figure| {
+            let name = format!("{}, {}", figure.data_set, figure.approach);
+            (name, vec![figure.ours / scale])
+        })
+        .collect();
+    let bars = StackedBars {
+        title: "",
+        label: metric.words,
+        parts: &[metric.words],
+        rows: &rows,
     };
-    sets(report, Experiment::Fig14)
-        .into_iter()
-        .map(plot)
-        .collect()
-}
-
-/// Instructions for a byte, here and in the paper (Table 6).
-pub fn instructions(report: &PaperReport) -> Option<String> {
-    let name = Experiment::Table6.info().name;
-    let figures = report.figures.iter();
-    let points: Vec<&Figure> = figures
-        .filter(|figure| figure.experiment == name && figure.metric == "instructions_per_byte")
-        .collect();
-    let most = points
-        .iter()
-        .flat_map(|figure| [figure.ours, figure.paper.unwrap_or(0.0)])
-        .fold(0.0, f64::max);
-    if points.is_empty() {
-        return None;
-    }
-    let names: Vec<&str> = points
-        .iter()
-        .map(|figure| figure.approach.as_str())
-        .collect();
-    let x = Axis::named(&names);
-    let y = Axis::linear("instructions for a byte", 0.0, most * 1.1, Unit::Number);
-    let mut plot = Plot::new("", WIDE, x, y);
-    for (series, offset) in [(0, 0.15), (1, 0.5)] {
-        let bars: Vec<(f64, f64, f64)> = points
-            .iter()
-            .enumerate()
-            .map(|(index, figure)| {
-                let value = if series == 0 {
-                    figure.ours
-                } else {
-                    figure.paper.unwrap_or(0.0)
-                };
-                let left = index as f64 + offset;
-                (left, left + 0.35, value)
-            })
-            .collect();
-        plot.bars(&bars, COLOURS[series], |value| format!("{value:.2}"));
-    }
-    Some(plot.finish())
+    page.figure(&bars.finish(), "");
 }

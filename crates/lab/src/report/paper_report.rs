@@ -3,15 +3,15 @@
 
 use serde::Serialize;
 
-use super::chunk_report::{BinReport, DataReport, ResultReport, program};
+use super::chunk_report::{BinReport, DataReport, program};
 use super::machine::Machine;
-use crate::paper::fastcdc::claims::{Claim, claims};
-use crate::paper::fastcdc::experiments::{Experiment, Figure, SetFindings};
-use crate::paper::fastcdc::published::DATA_SETS;
-use crate::paper::fastcdc::{Outcome, Plan};
+use crate::paper::about::{About, ExperimentInfo};
+use crate::paper::claim::Claim;
+use crate::paper::figure::Figure;
+use crate::paper::{MeasuredSet, Results};
 
 /// All of it.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct PaperReport {
     /// As in the output of `onefold`.
     pub event: &'static str,
@@ -37,6 +37,9 @@ pub struct PaperReport {
     pub notes: Vec<String>,
     /// How long all of it took.
     pub seconds: f64,
+    /// The paper.
+    #[serde(skip)]
+    pub about: &'static About,
 }
 
 /// How it was measured.
@@ -46,10 +49,14 @@ pub struct PaperSettings {
     pub experiments: Vec<&'static str>,
     /// Timed passes of each approach.
     pub runs: u64,
+    /// Most threads that ran.
+    pub threads: u64,
     /// Most bytes that lie in memory at a time.
     pub memory_bytes: u64,
     /// Most bytes that were taken of a data set.
     pub size_bytes: u64,
+    /// Bytes that were made up, where the paper does that; 0 where it does not.
+    pub synthetic_bytes: u64,
 }
 
 /// A data set.
@@ -79,89 +86,40 @@ pub struct Distribution {
 }
 
 impl PaperReport {
-    /// The report of an outcome.
-    pub fn new(plan: &Plan, outcome: Outcome) -> Self {
-        let names = plan
-            .experiments
-            .iter()
-            .map(|experiment| experiment.info().name);
+    /// The report of what experiments gave.
+    pub fn new(about: &'static About, settings: PaperSettings, results: Results) -> Self {
+        let set = |set: MeasuredSet| SetReport {
+            paper: about.data_set(&set.name),
+            name: set.name,
+            is_sample: set.is_sample,
+            data: set.data,
+        };
         Self {
             event: "summary",
             command: "paper",
-            paper: "fastcdc",
+            paper: about.name,
             program: program(),
-            settings: PaperSettings {
-                experiments: names.collect(),
-                runs: plan.effort.runs as u64,
-                memory_bytes: plan.effort.memory_bytes,
-                size_bytes: plan.size,
-            },
+            settings,
             machine: Machine::here(),
-            distributions: distributions(plan, &outcome),
-            claims: claims(&outcome.findings),
-            data_sets: outcome
-                .sets
-                .into_iter()
-                .map(|set| SetReport {
-                    paper: DATA_SETS
-                        .iter()
-                        .find(|(name, _)| *name == set.name)
-                        .map(|(_, paper)| *paper),
-                    name: set.name,
-                    is_sample: set.is_sample,
-                    data: set.data,
-                })
-                .collect(),
-            figures: outcome.figures,
-            notes: outcome.notes,
+            data_sets: results.sets.into_iter().map(set).collect(),
+            figures: results.figures,
+            distributions: results.distributions,
+            claims: results.claims,
+            notes: results.notes,
             seconds: 0.0,
+            about,
         }
     }
 
-    /// Whether an experiment was asked for.
-    pub fn has(&self, experiment: Experiment) -> bool {
-        self.settings.experiments.contains(&experiment.info().name)
+    /// The experiments that were asked for, in the order of the paper.
+    pub fn experiments(&self) -> impl Iterator<Item = &'static ExperimentInfo> + use<'_> {
+        let all = self.about.experiments.iter();
+        all.filter(|info| self.settings.experiments.contains(&info.name))
     }
-}
 
-/// The distributions that the paper draws: those of Figs. 5, 9 and 11.
-fn distributions(plan: &Plan, outcome: &Outcome) -> Vec<Distribution> {
-    let drawn = [Experiment::Fig5, Experiment::Fig9, Experiment::Fig11];
-    let mut distributions = Vec::new();
-    for experiment in drawn {
-        if !plan.experiments.contains(&experiment) {
-            continue;
-        }
-        let figures = outcome.figures.iter();
-        let name = experiment.info().name;
-        for figure in
-            figures.filter(|figure| figure.experiment == name && figure.metric == "mean_bytes")
-        {
-            let set = outcome
-                .findings
-                .sets
-                .iter()
-                .find(|set| set.name == figure.data_set);
-            let result = set.and_then(|set| result_of(experiment, set, &figure.approach));
-            if let Some(result) = result {
-                distributions.push(Distribution {
-                    experiment: name,
-                    data_set: figure.data_set.clone(),
-                    approach: figure.approach.clone(),
-                    histogram: result.histogram.clone(),
-                });
-            }
-        }
+    /// The figures of an experiment.
+    pub fn figures_of<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a Figure> {
+        let figures = self.figures.iter();
+        figures.filter(move |figure| figure.experiment == experiment)
     }
-    distributions
-}
-
-fn result_of<'a>(
-    experiment: Experiment,
-    set: &'a SetFindings,
-    name: &str,
-) -> Option<&'a ResultReport> {
-    let approaches = experiment.approaches();
-    let approach = approaches.iter().find(|approach| approach.name == name)?;
-    set.get(approach)
 }

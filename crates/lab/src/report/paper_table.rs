@@ -8,17 +8,18 @@ use serde_json::Value;
 
 use super::chunk_table::cell;
 use super::paper_report::PaperReport;
-use crate::paper::fastcdc::claims::{Claim, Verdict};
-use crate::paper::fastcdc::experiments::{
-    DEVIATION, EXPERIMENTS, ExperimentInfo, Figure, MEAN, SAVED, SPEED,
-};
+use crate::paper::about::{AxisInfo, ExperimentInfo};
+use crate::paper::claim::{Claim, Verdict};
+use crate::paper::figure::{Figure, Metric};
+use crate::report::ticks::Unit;
 use crate::units;
 
 /// Columns of the CSV: fields of a figure in JSON, in this order.
-pub const COLUMNS: [&str; 8] = [
+pub const COLUMNS: [&str; 9] = [
     "experiment",
     "data_set",
     "approach",
+    "x",
     "metric",
     "ours",
     "paper",
@@ -26,23 +27,16 @@ pub const COLUMNS: [&str; 8] = [
     "difference_percent",
 ];
 
-/// Why levels differ from the paper's.
-pub const STAND_INS: &str = "The paper's own data can't be had: what is given stands in for it. Levels differ with the data; what counts is how the approaches stand to each other.";
-
-/// What "about" and "nearly" mean.
-pub const TOLERANCES: &str = "\"about n×\" from 80 % of n on, \"nearly\" within 2 %, in every case";
-
-/// Which loops are compared.
-pub const LOOPS: &str = "All run by the loops that the paper prints: one byte after another, FC' two at a time. FC* has the cuts of FC by the fastest loop here, which is what onefold does; RC, GC and AE have such loops, too (`onefold-lab chunk` measures them).";
-
 /// An experiment's figures as a table: headings, rows.
 pub type Grid = (Vec<String>, Vec<Vec<String>>);
 
 /// The report for people.
 pub fn text(report: &PaperReport) -> String {
     let mut text = format!(
-        "FastCDC (Xia et al., TPDS 2020) on {}, one thread, median of {}\n",
+        "{} on {}, {}, median of {}\n",
+        report.about.title,
         report.machine.cpu,
+        report.about.threads,
         units::counted(report.settings.runs, "pass", "passes")
     );
     for set in &report.data_sets {
@@ -60,19 +54,19 @@ pub fn text(report: &PaperReport) -> String {
         );
         let _ = match set.paper {
             Some(paper) => writeln!(text, "; the paper's: {paper}"),
-            None => writeln!(text, " of random numbers"),
+            None if set.data.paths.is_empty() => writeln!(text, " of random numbers"),
+            None => writeln!(text),
         };
     }
-    let _ = writeln!(text, "{STAND_INS}");
-    for info in EXPERIMENTS
-        .iter()
-        .filter(|info| report.has(info.experiment))
-    {
+    let _ = writeln!(text, "{}", report.about.stand_ins);
+    for info in report.experiments() {
         if let Some(grid) = grid(report, info) {
             let _ = writeln!(text, "\n{}\n{}", info.title, table(&grid));
         }
     }
-    let _ = write!(text, "\n{}\n{LOOPS}\n", verdicts(&report.claims));
+    text.push('\n');
+    text.push_str(&verdicts(&report.claims, report.about.tolerances));
+    let _ = writeln!(text, "{}", report.about.comparison);
     for note in &report.notes {
         let _ = writeln!(text, "Note: {note}.");
     }
@@ -80,14 +74,14 @@ pub fn text(report: &PaperReport) -> String {
 }
 
 /// The claims that were looked at, in two lines each.
-fn verdicts(claims: &[Claim]) -> String {
-    let mut text = format!("What the paper says, and whether it holds here ({TOLERANCES})\n");
+fn verdicts(claims: &[Claim], tolerances: &str) -> String {
+    let mut text = format!("What the paper says, and whether it holds here ({tolerances})\n");
     let is_tested = |claim: &&Claim| claim.verdict != Verdict::NotTested;
     for claim in claims.iter().filter(is_tested) {
         let _ = writeln!(
             text,
             "{:14} {} ({})\n{:14} {}",
-            verdict(claim.verdict),
+            claim.verdict.words(),
             claim.claim,
             claim.source,
             "",
@@ -102,46 +96,47 @@ fn verdicts(claims: &[Claim]) -> String {
     text
 }
 
-/// The figures of an experiment: a row for each approach on each data set, columns for ours, the
-/// paper's, and the difference.
+/// Rows of an experiment: data set, approach, place on the axis.
+type Key<'a> = (&'a str, &'a str, Option<f64>);
+
+/// The figures of an experiment: a row for each approach on each data set (at each place of its
+/// axis), columns for ours, the paper's, and the difference.
 pub fn grid(report: &PaperReport, info: &ExperimentInfo) -> Option<Grid> {
-    let figures: Vec<&Figure> = report
-        .figures
-        .iter()
-        .filter(|figure| figure.experiment == info.name)
-        .collect();
+    let figures: Vec<&Figure> = report.figures_of(info.name).collect();
     if figures.is_empty() {
         return None;
     }
-    let mut metrics: Vec<(&'static str, bool)> = Vec::new();
-    let mut keys: Vec<(&str, &str)> = Vec::new();
+    let mut metrics: Vec<(Metric, bool)> = Vec::new();
+    let mut keys: Vec<Key<'_>> = Vec::new();
     for figure in &figures {
         let has_paper = figure.paper.is_some();
         match metrics
             .iter_mut()
-            .find(|(metric, _)| *metric == figure.metric)
+            .find(|(metric, _)| metric.name == figure.metric)
         {
             Some((_, any)) => *any |= has_paper,
-            None => metrics.push((figure.metric, has_paper)),
+            None => metrics.push((Metric::named(figure.metric), has_paper)),
         }
-        let key = (figure.data_set.as_str(), figure.approach.as_str());
-        if !keys.contains(&key) {
-            keys.push(key);
+        if !keys.contains(&key(figure)) {
+            keys.push(key(figure));
         }
     }
     let mut headings = vec!["DATA".to_owned(), "APPROACH".to_owned()];
+    headings.extend(info.axis.map(|axis| axis.heading.to_owned()));
     for (metric, has_paper) in &metrics {
-        headings.push(heading(metric).to_owned());
+        headings.push(metric.heading.to_owned());
         if *has_paper {
             headings.extend(["PAPER".to_owned(), "DIFFERENCE".to_owned()]);
         }
     }
-    let row = |&(set, approach): &(&str, &str)| {
+    let row = |&wanted: &Key<'_>| {
+        let (set, approach, x) = wanted;
         let mut row = vec![set.to_owned(), approach.to_owned()];
+        row.extend(info.axis.map(|axis| place(&axis, x)));
         for (metric, has_paper) in &metrics {
-            let figure = figures.iter().find(|figure| {
-                figure.data_set == set && figure.approach == approach && figure.metric == *metric
-            });
+            let figure = figures
+                .iter()
+                .find(|figure| key(figure) == wanted && figure.metric == metric.name);
             row.extend(cells(figure.copied(), metric, *has_paper));
         }
         row
@@ -149,45 +144,29 @@ pub fn grid(report: &PaperReport, info: &ExperimentInfo) -> Option<Grid> {
     Some((headings, keys.iter().map(row).collect()))
 }
 
-fn cells(figure: Option<&Figure>, metric: &str, has_paper: bool) -> Vec<String> {
-    let print = |value: Option<f64>| value.map_or_else(String::new, |value| number(metric, value));
+fn key(figure: &Figure) -> Key<'_> {
+    (&figure.data_set, &figure.approach, figure.x)
+}
+
+/// A place on an axis in words.
+fn place(axis: &AxisInfo, x: Option<f64>) -> String {
+    let Some(x) = x else { return String::new() };
+    match axis.unit {
+        Unit::Bytes => units::short_bytes(x.round().max(0.0) as u64),
+        Unit::Percent => format!("{x} %"),
+        Unit::Number => units::count(x.round().max(0.0) as u64),
+    }
+}
+
+fn cells(figure: Option<&Figure>, metric: &Metric, has_paper: bool) -> Vec<String> {
+    let print = |value: Option<f64>| value.map_or_else(String::new, |value| metric.text(value));
     let mut cells = vec![print(figure.map(|figure| figure.ours))];
     if has_paper {
         cells.push(print(figure.and_then(|figure| figure.paper)));
-        let difference = match metric {
-            SAVED => figure
-                .and_then(|figure| figure.difference)
-                .map(|points| format!("{points:+.2}")),
-            _ => figure
-                .and_then(|figure| figure.difference_percent)
-                .map(|percent| format!("{percent:+.1} %")),
-        };
+        let difference = figure.and_then(|figure| metric.difference(figure));
         cells.push(difference.unwrap_or_default());
     }
     cells
-}
-
-fn heading(metric: &str) -> &str {
-    match metric {
-        SAVED => "SAVED",
-        MEAN => "MEAN",
-        DEVIATION => "SD",
-        SPEED => "GB/S",
-        "instructions_per_byte" => "INSTRUCTIONS/B",
-        "instructions_per_cycle" => "IPC",
-        "cycles_per_byte" => "CYCLES/B",
-        "branches_per_byte" => "BRANCHES/B",
-        other => other,
-    }
-}
-
-fn number(metric: &str, value: f64) -> String {
-    match metric {
-        SAVED => format!("{value:.2} %"),
-        MEAN | DEVIATION => units::count(value.round() as u64),
-        SPEED => units::three_digits(value / 1e9),
-        _ => format!("{value:.2}"),
-    }
 }
 
 /// What the paper says, as a table.
@@ -195,22 +174,13 @@ pub fn claims(claims: &[Claim]) -> Grid {
     let headings = ["", "SOURCE", "CLAIM", "FOUND"].map(str::to_owned).to_vec();
     let row = |claim: &Claim| {
         vec![
-            verdict(claim.verdict).to_owned(),
+            claim.verdict.words().to_owned(),
             claim.source.to_owned(),
             claim.claim.to_owned(),
             claim.evidence.clone(),
         ]
     };
     (headings, claims.iter().map(row).collect())
-}
-
-/// A verdict in words.
-pub fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Holds => "holds",
-        Verdict::DoesNotHold => "does not hold",
-        Verdict::NotTested => "not tested",
-    }
 }
 
 fn table((headings, rows): &Grid) -> String {

@@ -5,4 +5,5 @@
 mod chunk;
 mod documented;
 mod paper;
+mod paper_in_memory;
 mod sandbox;

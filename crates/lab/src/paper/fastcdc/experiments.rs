@@ -4,14 +4,14 @@
 //! Enters: [`Findings`], what was measured on each data set. Leaves: [`Figure`]s, each a number of
 //! ours beside the paper's, where the paper prints it.
 
-use serde::Serialize;
-
 use super::approaches::{
     Approach, Loop, fast, fast_from, nine, normalized, normalized_without_min, plain,
     rabin_as_printed, unbounded, versions,
 };
 use super::counting::Counts;
 use super::published::{self, EXPECTED_SIZES, TABLE3_APPROACHES};
+use crate::paper::about::{ExperimentInfo, experiment};
+use crate::paper::figure::{DEVIATION, Figure, MEAN, SAVED, SPEED};
 use crate::report::chunk_report::ResultReport;
 use crate::units::short_bytes;
 
@@ -41,108 +41,49 @@ pub enum Experiment {
     Fig15,
 }
 
-/// What there is to know about an experiment.
-pub struct ExperimentInfo {
-    /// Which.
-    pub experiment: Experiment,
-    /// Its name on the command line and in JSON.
-    pub name: &'static str,
-    /// What it shows.
-    pub title: &'static str,
-}
-
-/// Every experiment, in the order of the paper.
+/// Every experiment, in the order of [`Experiment`].
 pub const EXPERIMENTS: [ExperimentInfo; 12] = [
-    info(
-        Experiment::Fig5,
+    experiment(
         "fig5",
         "Fig. 5: sizes of chunks on random numbers, no least and no greatest size",
     ),
-    info(
-        Experiment::Fig9,
-        "fig9",
-        "Fig. 9: sizes of chunks with normalized chunking",
-    ),
-    info(
-        Experiment::Table3,
+    experiment("fig9", "Fig. 9: sizes of chunks with normalized chunking"),
+    experiment(
         "table3",
         "Table 3: RC, GC and FC at expected sizes of 4, 8 and 16 KiB",
     ),
-    info(
-        Experiment::Fig10,
-        "fig10",
-        "Fig. 10: speed of RC, GC, FC and FC'",
-    ),
-    info(
-        Experiment::Fig11,
-        "fig11",
-        "Fig. 11: sizes of chunks of RC, GC and FC",
-    ),
-    info(
-        Experiment::Fig12,
-        "fig12",
-        "Fig. 12: FC with a least size of 0, 2 and 4 KiB",
-    ),
-    info(
-        Experiment::Fig13,
+    experiment("fig10", "Fig. 10: speed of RC, GC, FC and FC'"),
+    experiment("fig11", "Fig. 11: sizes of chunks of RC, GC and FC"),
+    experiment("fig12", "Fig. 12: FC with a least size of 0, 2 and 4 KiB"),
+    experiment(
         "fig13",
         "Fig. 13: levels of normalized chunking and least sizes",
     ),
-    info(
-        Experiment::Table4,
-        "table4",
-        "Table 4: dedup of the nine approaches",
-    ),
-    info(
-        Experiment::Table5,
-        "table5",
-        "Table 5: mean chunk size of the nine approaches",
-    ),
-    info(
-        Experiment::Table6,
+    experiment("table4", "Table 4: dedup of the nine approaches"),
+    experiment("table5", "Table 5: mean chunk size of the nine approaches"),
+    experiment(
         "table6",
         "Table 6: instructions, branches and cycles for a byte",
     ),
-    info(
-        Experiment::Fig14,
-        "fig14",
-        "Fig. 14: speed of the eleven approaches",
-    ),
-    info(
-        Experiment::Fig15,
-        "fig15",
-        "Fig. 15: throughput of a whole system",
-    ),
+    experiment("fig14", "Fig. 14: speed of the eleven approaches"),
+    experiment("fig15", "Fig. 15: throughput of a whole system"),
 ];
 
-const fn info(experiment: Experiment, name: &'static str, title: &'static str) -> ExperimentInfo {
-    ExperimentInfo {
-        experiment,
-        name,
-        title,
-    }
-}
-
-/// A number that an experiment gives.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figure {
-    /// Name of the experiment.
-    pub experiment: &'static str,
-    /// Name of the data set.
-    pub data_set: String,
-    /// What was measured, in the paper's words.
-    pub approach: String,
-    /// What of it: a field of a result of `chunk`, or a count for a byte.
-    pub metric: &'static str,
-    /// What came out here.
-    pub ours: f64,
-    /// What the paper prints, if it does.
-    pub paper: Option<f64>,
-    /// `ours` − `paper`.
-    pub difference: Option<f64>,
-    /// The same, of 100 of the paper's.
-    pub difference_percent: Option<f64>,
-}
+/// The same.
+pub const ALL: [Experiment; 12] = [
+    Experiment::Fig5,
+    Experiment::Fig9,
+    Experiment::Table3,
+    Experiment::Fig10,
+    Experiment::Fig11,
+    Experiment::Fig12,
+    Experiment::Fig13,
+    Experiment::Table4,
+    Experiment::Table5,
+    Experiment::Table6,
+    Experiment::Fig14,
+    Experiment::Fig15,
+];
 
 /// What was measured on one data set.
 #[derive(Debug)]
@@ -198,8 +139,8 @@ impl Experiment {
 
     /// The experiment of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        let row = EXPERIMENTS.iter().find(|info| info.name == name)?;
-        Some(row.experiment)
+        ALL.into_iter()
+            .find(|experiment| experiment.info().name == name)
     }
 
     /// What it measures on a data set.
@@ -234,7 +175,12 @@ impl Experiment {
         let mut figures = Vec::new();
         for (approach, result) in measured {
             let mut add = |metric, ours, paper| {
-                let figure = Figure::new(self, name, &label(self, approach, result), metric);
+                let figure = Figure::new(
+                    self.info().name,
+                    name,
+                    &label(self, approach, result),
+                    metric,
+                );
                 figures.push(figure.with(ours, paper));
             };
             let saved = result.dedup_saved_percent.unwrap_or(0.0);
@@ -263,47 +209,6 @@ impl Experiment {
             }
         }
         figures
-    }
-}
-
-/// Share of bytes saved, of 100: the paper's dedup ratio.
-pub const SAVED: &str = "dedup_saved_percent";
-/// Mean size of chunks.
-pub const MEAN: &str = "mean_bytes";
-/// Standard deviation of their sizes.
-pub const DEVIATION: &str = "standard_deviation_bytes";
-/// Speed of cutting.
-pub const SPEED: &str = "chunk_bytes_per_second";
-
-impl Figure {
-    /// A figure without numbers.
-    pub fn new(
-        experiment: Experiment,
-        data_set: &str,
-        approach: &str,
-        metric: &'static str,
-    ) -> Self {
-        Self {
-            experiment: experiment.info().name,
-            data_set: data_set.to_owned(),
-            approach: approach.to_owned(),
-            metric,
-            ours: 0.0,
-            paper: None,
-            difference: None,
-            difference_percent: None,
-        }
-    }
-
-    /// The same with numbers.
-    pub fn with(self, ours: f64, paper: Option<f64>) -> Self {
-        Self {
-            ours,
-            paper,
-            difference: paper.map(|paper| ours - paper),
-            difference_percent: paper.map(|paper| 100.0 * (ours / paper - 1.0)),
-            ..self
-        }
     }
 }
 
@@ -376,8 +281,8 @@ mod tests {
     #[test]
     fn experiments_stand_in_order_and_are_found() {
         for (index, info) in EXPERIMENTS.iter().enumerate() {
-            assert_eq!(info.experiment as usize, index);
-            assert_eq!(Experiment::from_name(info.name), Some(info.experiment));
+            assert_eq!(ALL[index] as usize, index);
+            assert_eq!(Experiment::from_name(info.name), Some(ALL[index]));
         }
         assert_eq!(Experiment::from_name("fig6"), None);
     }
@@ -400,21 +305,12 @@ mod tests {
 
     #[test]
     fn every_approach_can_be_measured() {
-        for info in &EXPERIMENTS {
-            for approach in info.experiment.approaches() {
+        for experiment in ALL {
+            for approach in experiment.approaches() {
                 let contestant = approach.contestant().unwrap();
                 assert_eq!(contestant.label, approach.entry);
                 assert!(contestant.cutter().is_ok());
             }
         }
-    }
-
-    #[test]
-    fn differences_are_those_of_ours_from_the_papers() {
-        let figure = Figure::new(Experiment::Table4, "TAR", "FIXC", SAVED).with(30.0, Some(40.0));
-        assert_eq!(figure.difference, Some(-10.0));
-        assert_eq!(figure.difference_percent, Some(-25.0));
-        let figure = Figure::new(Experiment::Fig14, "TAR", "RC-v1", SPEED).with(30.0, None);
-        assert_eq!(figure.difference, None);
     }
 }

@@ -1,6 +1,6 @@
 //! The experiments of the FastCDC paper on data that is given.
 //!
-//! Enters: data sets by the paper's names, and which experiments. Leaves: a [`PaperReport`]: our
+//! Enters: data sets by the paper's names, and which experiments. Leaves: a [`Results`]: our
 //! figures beside the paper's, and whether what it says holds.
 //!
 //! Each data set is gone through once, for all approaches that any experiment wants on it.
@@ -11,17 +11,33 @@ pub mod counting;
 pub mod experiments;
 pub mod published;
 
-use std::path::PathBuf;
-
 use self::approaches::Approach;
 use self::counting::{Counter, Sample};
-use self::experiments::{Experiment, Figure, Findings, RANDOM, SetFindings, preferred};
+use self::experiments::{Experiment, Findings, RANDOM, SetFindings, preferred};
 use crate::chunk::contestant::Contestant;
 use crate::chunk::data::DataSet;
 use crate::chunk::measuring::{Effort, measure};
 use crate::failure::Failure;
+use crate::paper::about::About;
+use crate::paper::figure::Figure;
+use crate::paper::{GivenSet, MeasuredSet, Results};
 use crate::progress::Progress;
 use crate::report::chunk_report::{DataReport, ResultReport};
+use crate::report::paper_report::Distribution;
+
+/// What reports say of it.
+pub const ABOUT: About = About {
+    name: "fastcdc",
+    title: "FastCDC (Xia et al., TPDS 2020)",
+    citation: "Xia et al., “The Design of Fast Content-Defined Chunking for Data Deduplication Based Storage Systems” (IEEE TPDS 2020)",
+    experiments: &experiments::EXPERIMENTS,
+    data_sets: &published::DATA_SETS,
+    threads: "one thread",
+    stand_ins: "The paper's own data can't be had: what is given stands in for it. Levels differ with the data; what counts is how the approaches stand to each other.",
+    tolerances: "\"about n×\" from 80 % of n on, \"nearly\" within 2 %, in every case",
+    comparison: "All run by the loops that the paper prints: one byte after another, FC' two at a time. FC* has the cuts of FC by the fastest loop here, which is what onefold does; RC, GC and AE have such loops, too (`onefold-lab chunk` measures them).",
+    synthetic_bytes: 0,
+};
 
 /// Seed and length of the random numbers.
 const RANDOM_SEED: u64 = 5;
@@ -29,15 +45,6 @@ const RANDOM_BYTES: u64 = 512 << 20;
 
 /// Bytes of the sample that instructions are counted on.
 const SAMPLE_BYTES: u64 = 4 << 20;
-
-/// Data that stands for one of the paper's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenSet {
-    /// The paper's name of it.
-    pub name: &'static str,
-    /// Files and directories.
-    pub paths: Vec<PathBuf>,
-}
 
 /// What to run.
 #[derive(Debug)]
@@ -52,19 +59,6 @@ pub struct Plan {
     pub effort: Effort,
 }
 
-/// A data set that was gone through.
-#[derive(Debug)]
-pub struct MeasuredSet {
-    /// The paper's name of it.
-    pub name: String,
-    /// Whether only its first bytes were taken.
-    pub is_sample: bool,
-    /// What was read.
-    pub data: DataReport,
-    /// What happened to files.
-    pub notices: Vec<crate::chunk::data::Notice>,
-}
-
 /// All that was found out.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -76,6 +70,19 @@ pub struct Outcome {
     pub figures: Vec<Figure>,
     /// What could not be run, and why; what was run otherwise than in the paper.
     pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// What reports are made of.
+    pub fn results(self, plan: &Plan) -> Results {
+        Results {
+            distributions: distributions(plan, &self),
+            claims: claims::claims(&self.findings),
+            sets: self.sets,
+            figures: self.figures,
+            notes: self.notes,
+        }
+    }
 }
 
 /// Runs the experiments.
@@ -128,7 +135,7 @@ fn sets_of(experiment: Experiment, plan: &Plan, notes: &mut Vec<String>) -> Vec<
             notes.push(format!("{title}: not run, for it needs --data NAME=PATH"));
         }
         let sets = plan.sets.iter().filter(|_| is_measured);
-        return sets.map(|set| set.name.to_owned()).collect();
+        return sets.map(|set| set.name.clone()).collect();
     };
     let has = |name: &str| name == RANDOM || plan.sets.iter().any(|set| set.name == name);
     if has(wanted) {
@@ -140,7 +147,7 @@ fn sets_of(experiment: Experiment, plan: &Plan, notes: &mut Vec<String>) -> Vec<
                 "{title}: run on {}, for the paper's {wanted} was not given",
                 first.name
             ));
-            vec![first.name.to_owned()]
+            vec![first.name.clone()]
         }
         None => {
             notes.push(format!(
@@ -191,7 +198,7 @@ fn measure_set(
         name: name.to_owned(),
         is_sample: whole > data.bytes(),
         notices: notices.cloned().collect(),
-        data: DataReport::new(&paths, &data, &measurement),
+        data: DataReport::new(&paths, &data, &measurement.reading),
     });
     Ok(())
 }
@@ -223,7 +230,7 @@ fn count(plan: &Plan, outcome: &mut Outcome, progress: &mut Progress) -> anyhow:
         }
     };
     let (name, paths) = match plan.sets.first() {
-        Some(set) => (set.name, set.paths.clone()),
+        Some(set) => (set.name.as_str(), set.paths.clone()),
         None => (RANDOM, Vec::new()),
     };
     let bytes = if paths.is_empty() {
@@ -260,8 +267,8 @@ fn table6(findings: &Findings) -> Vec<Figure> {
         let paper = published::table6(approach);
         let mut add = |metric, ours: Option<f64>, column: usize| {
             if let Some(ours) = ours {
-                let figure =
-                    Figure::new(Experiment::Table6, &findings.counted_set, approach, metric);
+                let name = Experiment::Table6.info().name;
+                let figure = Figure::new(name, &findings.counted_set, approach, metric);
                 figures.push(figure.with(ours, paper.map(|row| row[column])));
             }
         };
@@ -274,13 +281,55 @@ fn table6(findings: &Findings) -> Vec<Figure> {
     figures
 }
 
+/// The distributions that the paper draws: those of Figs. 5, 9 and 11.
+fn distributions(plan: &Plan, outcome: &Outcome) -> Vec<Distribution> {
+    let drawn = [Experiment::Fig5, Experiment::Fig9, Experiment::Fig11];
+    let mut distributions = Vec::new();
+    for experiment in drawn {
+        if !plan.experiments.contains(&experiment) {
+            continue;
+        }
+        let figures = outcome.figures.iter();
+        let name = experiment.info().name;
+        for figure in
+            figures.filter(|figure| figure.experiment == name && figure.metric == "mean_bytes")
+        {
+            let set = outcome
+                .findings
+                .sets
+                .iter()
+                .find(|set| set.name == figure.data_set);
+            let result = set.and_then(|set| result_of(experiment, set, &figure.approach));
+            if let Some(result) = result {
+                distributions.push(Distribution {
+                    experiment: name,
+                    data_set: figure.data_set.clone(),
+                    approach: figure.approach.clone(),
+                    histogram: result.histogram.clone(),
+                });
+            }
+        }
+    }
+    distributions
+}
+
+fn result_of<'a>(
+    experiment: Experiment,
+    set: &'a SetFindings,
+    name: &str,
+) -> Option<&'a ResultReport> {
+    let approaches = experiment.approaches();
+    let approach = approaches.iter().find(|approach| approach.name == name)?;
+    set.get(approach)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn plan(names: &[&'static str]) -> Plan {
         let set = |name: &&'static str| GivenSet {
-            name,
+            name: (*name).to_owned(),
             paths: Vec::new(),
         };
         Plan {

@@ -11,49 +11,14 @@
 mod sizes;
 mod speeds;
 
-use serde::Serialize;
-
 use super::approaches::Approach;
 use super::experiments::{Findings, SetFindings};
+use crate::paper::claim::{Case, Claim, claim};
 use crate::report::chunk_report::ResultReport;
 use crate::units::short_bytes;
 
 /// "Nearly": a difference of at most this share.
 const NEARLY: f64 = 0.02;
-/// Cases that are listed.
-const LISTED: usize = 8;
-
-/// Whether a claim holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// In every case.
-    Holds,
-    /// In some case it does not.
-    DoesNotHold,
-    /// Nothing was measured that would tell.
-    NotTested,
-}
-
-/// Something that the paper says.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Claim {
-    /// Where.
-    pub source: &'static str,
-    /// What, in short.
-    pub claim: &'static str,
-    /// Whether it holds.
-    pub verdict: Verdict,
-    /// The numbers.
-    pub evidence: String,
-}
-
-/// One look at a claim: where, what came out, whether that is as claimed.
-struct Case {
-    place: String,
-    value: String,
-    holds: bool,
-}
 
 /// Every claim that is looked at.
 pub fn claims(findings: &Findings) -> Vec<Claim> {
@@ -74,40 +39,6 @@ pub fn claims(findings: &Findings) -> Vec<Claim> {
     claims.extend(speeds::final_speeds(findings));
     claims.extend(speeds::counts(findings));
     claims
-}
-
-fn claim(source: &'static str, text: &'static str, cases: Vec<Case>) -> Claim {
-    let failing = cases.iter().filter(|case| !case.holds).count();
-    let verdict = match (cases.len(), failing) {
-        (0, _) => Verdict::NotTested,
-        (_, 0) => Verdict::Holds,
-        _ => Verdict::DoesNotHold,
-    };
-    let total = cases.len();
-    let mut listed: Vec<&Case> = cases.iter().collect();
-    listed.sort_by_key(|case| case.holds);
-    let mut words: Vec<String> = listed
-        .iter()
-        .take(LISTED)
-        .map(|case| {
-            let mark = if case.holds { "" } else { " ✗" };
-            format!("{} {}{mark}", case.place, case.value)
-        })
-        .collect();
-    if total > LISTED {
-        words.push(format!("and {} more", total - LISTED));
-    }
-    let evidence = match (total, failing) {
-        (0, _) => String::new(),
-        (1, _) | (_, 0) => words.join("; "),
-        _ => format!("{} of {total} cases: {}", total - failing, words.join("; ")),
-    };
-    Claim {
-        source,
-        claim: text,
-        verdict,
-        evidence,
-    }
 }
 
 /// Cases of every given data set.
@@ -146,27 +77,7 @@ fn size_name(set: &SetFindings, size: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn case(holds: bool) -> Case {
-        Case {
-            place: "TAR".to_owned(),
-            value: "1×".to_owned(),
-            holds,
-        }
-    }
-
-    #[test]
-    fn a_claim_holds_when_it_does_everywhere() {
-        assert_eq!(claim("", "", vec![]).verdict, Verdict::NotTested);
-        let good = claim("", "", vec![case(true), case(true)]);
-        assert_eq!(good.verdict, Verdict::Holds);
-        assert_eq!(good.evidence, "TAR 1×; TAR 1×");
-        let bad = claim("", "", vec![case(true), case(false)]);
-        assert_eq!(bad.verdict, Verdict::DoesNotHold);
-        assert_eq!(bad.evidence, "1 of 2 cases: TAR 1× ✗; TAR 1×");
-        let many = claim("", "", (0..10).map(|_| case(true)).collect());
-        assert!(many.evidence.ends_with("and 2 more"));
-    }
+    use crate::paper::claim::Verdict;
 
     #[test]
     fn without_data_nothing_is_tested() {
