@@ -88,7 +88,6 @@ impl Windowed for Crc32 {
     fn gain(&self, isa: Isa) -> f64 {
         match isa {
             Isa::Scalar => 0.0,
-            Isa::Avx512 => 4.0,
             _ => 4.0,
         }
     }

@@ -7,7 +7,7 @@
 //! to the next 64.
 
 use super::prefetch::Prefetch;
-use super::{Fold, PATTERN, PLANES, ROWS, mark_blocks};
+use super::{Fold, HALF_PLANES, PATTERN, PLANES, mark_blocks};
 use crate::marks::Marks;
 use std::arch::x86_64::*;
 
@@ -16,6 +16,19 @@ const BLOCK: usize = 256;
 
 /// Places of a word.
 const WORD: usize = 64;
+
+/// Planes of the halves of a byte, plane p in bit 7 − p, for both lanes of a look-up.
+const LOW_PLANES: [u8; 32] = look_up(0);
+const HIGH_PLANES: [u8; 32] = look_up(1);
+
+const fn look_up(half: usize) -> [u8; 32] {
+    let (mut table, mut index) = ([0; 32], 0);
+    while index < 32 {
+        table[index] = HALF_PLANES[half][index % 16].reverse_bits();
+        index += 1;
+    }
+    table
+}
 
 /// What the blocks before leave behind.
 #[derive(Clone, Copy)]
@@ -63,25 +76,7 @@ pub(super) fn find_cut(fold: &Fold, data: &[u8], first: usize, normal: usize) ->
             signs: _mm256_setzero_si256(),
         },
     };
-    if let Some(cut) = scan.run(fold.strict_signs, normal.min(data.len()), &mut walk) {
-        return Some(cut);
-    }
-    if walk.position < normal && walk.position + BLOCK <= data.len() {
-        let block = data[walk.position..]
-            .first_chunk()
-            .expect("a block is there");
-        if let Some(cut) = scan.crossing(block, &mut walk) {
-            return Some(cut);
-        }
-    }
-    if let Some(cut) = scan.run(fold.loose_signs, data.len(), &mut walk) {
-        return Some(cut);
-    }
-    let mut block = [0; BLOCK];
-    let rest = &data[walk.position..];
-    block[..rest.len()].copy_from_slice(rest);
-    let cut = scan.crossing(&block, &mut walk)?;
-    (cut < data.len()).then_some(cut)
+    find_cut_by_blocks!(scan, walk)
 }
 
 /// See [`Fold::mark`].
@@ -112,21 +107,12 @@ fn stored(words: __m256i) -> [u64; 4] {
 
 #[target_feature(enable = "avx2")]
 fn scan<'a>(fold: &'a Fold, data: &'a [u8], normal: usize) -> Scan<'a> {
-    // Plane p stands in bit 7 − p.
-    let planes = |byte: u8| {
-        let bits = ROWS.iter().enumerate();
-        bits.fold(0, |planes, (plane, row)| {
-            planes | ((byte & row).count_ones() as u8 % 2) << (7 - plane)
-        })
-    };
-    let low: [u8; 32] = std::array::from_fn(|index| planes(index as u8 % 16));
-    let high: [u8; 32] = std::array::from_fn(|index| planes((index as u8 % 16) << 4));
     Scan {
         data,
         fold,
         normal,
-        low_planes: load(&low),
-        high_planes: load(&high),
+        low_planes: load(&LOW_PLANES),
+        high_planes: load(&HIGH_PLANES),
         taps: fold.taps.map(|taps| {
             let taps = u64::from(taps.reverse_bits()) << 1;
             _mm_cvtsi64_si128(taps.cast_signed())

@@ -26,6 +26,29 @@ const BLOCK: usize = 512;
 /// Bytes of a vector, and places of a word.
 const WORD: usize = 64;
 
+/// The rows, once for each quadword: in its lower half, and in its upper one.
+const LOW_ROWS: [u8; WORD] = rows_at(0);
+const HIGH_ROWS: [u8; WORD] = rows_at(PLANES);
+
+/// Which byte goes where, so that quadword j holds byte j of each quadword, the first one last.
+const GATHER: [u8; WORD] = {
+    let (mut gather, mut from) = ([0; WORD], 0);
+    while from < WORD {
+        gather[8 * (from % 8) + 7 - from / 8] = from as u8;
+        from += 1;
+    }
+    gather
+};
+
+const fn rows_at(offset: usize) -> [u8; WORD] {
+    let (mut rows, mut index) = ([0; WORD], 0);
+    while index < 8 * PLANES {
+        rows[8 * (index / PLANES) + offset + index % PLANES] = ROWS[index % PLANES];
+        index += 1;
+    }
+    rows
+}
+
 /// What the blocks before leave behind.
 #[derive(Clone, Copy)]
 struct State {
@@ -63,26 +86,7 @@ pub(super) fn find_cut(fold: &Fold, data: &[u8], first: usize, normal: usize) ->
             signs: _mm512_setzero_si512(),
         },
     };
-    let strict_end = normal.min(data.len());
-    if let Some(cut) = scan.run(fold.strict_signs, strict_end, &mut walk) {
-        return Some(cut);
-    }
-    if walk.position < normal && walk.position + BLOCK <= data.len() {
-        let block = data[walk.position..]
-            .first_chunk()
-            .expect("a block is there");
-        if let Some(cut) = scan.crossing(block, &mut walk) {
-            return Some(cut);
-        }
-    }
-    if let Some(cut) = scan.run(fold.loose_signs, data.len(), &mut walk) {
-        return Some(cut);
-    }
-    let mut block = [0; BLOCK];
-    let rest = &data[walk.position..];
-    block[..rest.len()].copy_from_slice(rest);
-    let cut = scan.crossing(&block, &mut walk)?;
-    (cut < data.len()).then_some(cut)
+    find_cut_by_blocks!(scan, walk)
 }
 
 /// See [`Fold::mark`].
@@ -124,24 +128,12 @@ fn in_order(words: __m512i) -> [u64; 8] {
 
 #[target_feature(enable = "avx512f")]
 fn constants(fold: &Fold) -> Constants {
-    let mut low_rows = [0u8; WORD];
-    let mut high_rows = [0u8; WORD];
-    let mut gather = [0u8; WORD];
-    for quad in 0..8 {
-        for (plane, &row) in ROWS.iter().enumerate() {
-            low_rows[8 * quad + plane] = row;
-            high_rows[8 * quad + PLANES + plane] = row;
-        }
-        for byte in 0..8 {
-            gather[8 * byte + 7 - quad] = (8 * quad + byte) as u8;
-        }
-    }
     let taps = fold.taps.map(|taps| i64::from(taps) << 32);
     let taps: [i64; 8] = std::array::from_fn(|index| taps[index % PLANES]);
     Constants {
-        low_rows: load(&low_rows),
-        high_rows: load(&high_rows),
-        gather: load(&gather),
+        low_rows: load(&LOW_ROWS),
+        high_rows: load(&HIGH_ROWS),
+        gather: load(&GATHER),
         // SAFETY: eight quadwords are 64 bytes.
         taps: unsafe { _mm512_loadu_si512(taps.as_ptr().cast()) },
     }

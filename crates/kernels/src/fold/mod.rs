@@ -41,6 +41,34 @@ macro_rules! by_signs {
         }
     };
 }
+/// The search of every level, from where `walk` stands: whole blocks under the strict pattern, the
+/// block in which the normal point lies, whole blocks under the loose one, then what is left, padded.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! find_cut_by_blocks {
+    ($scan:ident, $walk:ident) => {{
+        let data: &[u8] = $scan.data;
+        let strict_end = $scan.normal.min(data.len());
+        if let Some(cut) = $scan.run($scan.fold.strict_signs, strict_end, &mut $walk) {
+            return Some(cut);
+        }
+        if $walk.position < $scan.normal {
+            if let Some(block) = data[$walk.position..].first_chunk::<BLOCK>() {
+                if let Some(cut) = $scan.crossing(block, &mut $walk) {
+                    return Some(cut);
+                }
+            }
+        }
+        if let Some(cut) = $scan.run($scan.fold.loose_signs, data.len(), &mut $walk) {
+            return Some(cut);
+        }
+        let mut block = [0; BLOCK];
+        let rest = &data[$walk.position..];
+        block[..rest.len()].copy_from_slice(rest);
+        let cut = $scan.crossing(&block, &mut $walk)?;
+        (cut < data.len()).then_some(cut)
+    }};
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -67,6 +95,28 @@ pub const ROWS: [u8; PLANES] = [0x9b, 0x29, 0xcd, 0x71];
 
 /// Functionals of a byte.
 pub const PLANES: usize = 4;
+
+/// The planes of a byte: plane p in bit p.
+const fn planes(byte: u8) -> u8 {
+    let (mut planes, mut plane) = (0, 0);
+    while plane < PLANES {
+        planes |= ((byte & ROWS[plane]).count_ones() as u8 % 2) << plane;
+        plane += 1;
+    }
+    planes
+}
+
+/// The planes of each lower and of each upper half of a byte.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const HALF_PLANES: [[u8; 16]; 2] = {
+    let (mut halves, mut half) = ([[0; 16]; 2], 0);
+    while half < 16 {
+        halves[0][half] = planes(half as u8);
+        halves[1][half] = planes((half as u8) << 4);
+        half += 1;
+    }
+    halves
+};
 
 /// Bytes before a cut that decide it.
 pub const WINDOW_BYTES: usize = 63;
@@ -169,11 +219,11 @@ impl Fold {
         assert!(strict_signs <= SIGNS_MOST);
         let taps = taps.map(|taps| taps | 1);
         let table = std::array::from_fn(|byte| {
-            let planes = ROWS.iter().zip(&taps);
-            planes.fold(0, |number, (row, taps)| {
-                let parity = (byte as u8 & row).count_ones() % 2;
-                number ^ (parity * taps)
-            })
+            let planes = planes(byte as u8);
+            let is_set = |plane: &usize| planes >> plane & 1 == 1;
+            (0..PLANES)
+                .filter(is_set)
+                .fold(0, |number, plane| number ^ taps[plane])
         });
         Self {
             table,

@@ -6,7 +6,7 @@
 //! bit, keeping one bit of eight a byte, and adding neighbours up three times (ADDP). Signs of o bytes
 //! ago come from two words by EXTR, so the pattern needs no vectors.
 
-use super::{Fold, PATTERN, PLANES, ROWS, mark_blocks};
+use super::{Fold, HALF_PLANES, PATTERN, PLANES, mark_blocks};
 use crate::marks::Marks;
 use std::arch::aarch64::*;
 
@@ -49,25 +49,7 @@ pub(super) fn find_cut(fold: &Fold, data: &[u8], first: usize, normal: usize) ->
         upper: 0,
         signs: 0,
     };
-    if let Some(cut) = scan.run(fold.strict_signs, normal.min(data.len()), &mut walk) {
-        return Some(cut);
-    }
-    if walk.position < normal && walk.position + BLOCK <= data.len() {
-        let block = data[walk.position..]
-            .first_chunk()
-            .expect("a block is there");
-        if let Some(cut) = scan.crossing(block, &mut walk) {
-            return Some(cut);
-        }
-    }
-    if let Some(cut) = scan.run(fold.loose_signs, data.len(), &mut walk) {
-        return Some(cut);
-    }
-    let mut block = [0; BLOCK];
-    let rest = &data[walk.position..];
-    block[..rest.len()].copy_from_slice(rest);
-    let cut = scan.crossing(&block, &mut walk)?;
-    (cut < data.len()).then_some(cut)
+    find_cut_by_blocks!(scan, walk)
 }
 
 /// See [`Fold::mark`].
@@ -91,21 +73,12 @@ pub(super) fn mark(fold: &Fold, data: &[u8], first: usize, count: usize, marks: 
 
 #[target_feature(enable = "neon")]
 fn scan<'a>(fold: &'a Fold, data: &'a [u8], normal: usize) -> Scan<'a> {
-    // Plane p stands in bit p.
-    let planes = |byte: u8| {
-        let bits = ROWS.iter().enumerate();
-        bits.fold(0, |planes, (plane, row)| {
-            planes | ((byte & row).count_ones() as u8 % 2) << plane
-        })
-    };
-    let low: [u8; 16] = std::array::from_fn(|index| planes(index as u8));
-    let high: [u8; 16] = std::array::from_fn(|index| planes((index as u8) << 4));
     Scan {
         data,
         fold,
         normal,
-        low_planes: load(&low),
-        high_planes: load(&high),
+        low_planes: load(&HALF_PLANES[0]),
+        high_planes: load(&HALF_PLANES[1]),
         taps: fold.taps.map(|taps| u64::from(taps.reverse_bits()) << 1),
     }
 }
