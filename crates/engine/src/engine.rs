@@ -6,7 +6,7 @@ use crate::container::{CompressionLevel, ContainerReader, RemapSet};
 use crate::fingerprint::Fingerprinter;
 use crate::format::{ObjectError, Vault};
 use crate::object::{DiscardingStore, ObjectStore};
-use crate::pipeline::{Cutter, Sectioning, StreamChunking, Writer};
+use crate::pipeline::{Cutter, Sectioning, Stages, StreamChunking, Writer};
 use crate::restore::Reader;
 
 /// Settings of an engine. Those of the repository's `config` come from there; the others are
@@ -45,6 +45,7 @@ pub struct Engine {
     fingerprinter: Arc<Fingerprinter>,
     cutter: Arc<Cutter>,
     settings: EngineSettings,
+    stages: Stages,
 }
 
 impl std::fmt::Debug for Engine {
@@ -72,7 +73,23 @@ impl Engine {
             fingerprinter: Arc::new(fingerprinter),
             cutter: Arc::new(cutter.into()),
             settings,
+            stages: Stages::default(),
         }
+    }
+
+    /// The same engine, whose stages report to these meters: for one operation.
+    #[must_use]
+    pub fn metered(&self, stages: &Stages) -> Self {
+        Self {
+            stages: stages.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// What its stages report to.
+    #[must_use]
+    pub fn stages(&self) -> &Stages {
+        &self.stages
     }
 
     /// Where its objects lie.

@@ -20,6 +20,7 @@ mod packer;
 mod pending;
 mod put_pool;
 mod segment_stream;
+mod stages;
 mod trail;
 mod writer;
 
@@ -28,5 +29,6 @@ pub use chunk_stream::{ChunkedSegment, Sectioning, StreamChunking, chunk_stream}
 pub use cutter::Cutter;
 pub use ordered::{Emitter, JobSender, Results, ordered_pool};
 pub use pending::PendingRecipe;
+pub use stages::{Stage, StageMeter, StageReport, Stages, bottleneck};
 pub use trail::Trail;
 pub use writer::{WriteError, WriteTotals, Writer};
