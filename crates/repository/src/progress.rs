@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use engine::pipeline::Stages;
+
 /// Something that could not be done, while the operation goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -49,6 +51,8 @@ pub struct Progress {
     pub errors: AtomicU64,
     /// Set it to stop the operation at the next safe place.
     pub is_cancelled: AtomicBool,
+    /// What the stages of the operation are doing.
+    pub stages: Stages,
     current: Mutex<Vec<u8>>,
     handler: Option<ProblemHandler>,
 }
