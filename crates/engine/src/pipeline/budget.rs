@@ -24,6 +24,8 @@ struct BudgetState {
 struct Used {
     bytes: usize,
     stopped: bool,
+    /// Threads that wait for room: without any, nobody needs to be woken.
+    waiting: usize,
 }
 
 impl ByteBudget {
@@ -44,11 +46,13 @@ impl ByteBudget {
     pub fn acquire(&self, bytes: usize) -> Result<Permit, Stopped> {
         let mut used = lock(&self.0.used);
         while !used.stopped && used.bytes > 0 && used.bytes + bytes > self.0.limit_bytes {
+            used.waiting += 1;
             used = self
                 .0
                 .freed
                 .wait(used)
                 .unwrap_or_else(PoisonError::into_inner);
+            used.waiting -= 1;
         }
         if used.stopped {
             return Err(Stopped);
@@ -83,8 +87,14 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        lock(&self.budget.0.used).bytes -= self.bytes;
-        self.budget.0.freed.notify_all();
+        let mut used = lock(&self.budget.0.used);
+        used.bytes -= self.bytes;
+        let is_awaited = used.waiting > 0;
+        drop(used);
+        // A system call, whether somebody waits or not.
+        if is_awaited {
+            self.budget.0.freed.notify_all();
+        }
     }
 }
 
