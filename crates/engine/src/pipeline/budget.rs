@@ -79,6 +79,23 @@ pub struct Permit {
 }
 
 impl Permit {
+    /// Takes more bytes, if they fit at once; says whether they did.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the budget was stopped.
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<bool, Stopped> {
+        let mut used = lock(&self.budget.0.used);
+        if used.stopped {
+            return Err(Stopped);
+        }
+        let fits = used.bytes + bytes <= self.budget.0.limit_bytes;
+        if fits {
+            used.bytes += bytes;
+            self.bytes += bytes;
+        }
+        Ok(fits)
+    }
+
     /// Stops the budget that it was taken from.
     pub(super) fn stop(&self) {
         self.budget.stop();
@@ -170,6 +187,18 @@ mod tests {
         budget.stop();
         assert_eq!(waiter.join().unwrap(), Err(Stopped));
         drop(held);
+    }
+
+    #[test]
+    fn a_permit_grows_while_there_is_room() {
+        let budget = ByteBudget::new(100);
+        let mut permit = budget.acquire(40).unwrap();
+        assert_eq!(permit.grow(60), Ok(true));
+        assert_eq!(permit.grow(1), Ok(false));
+        drop(permit);
+        let mut permit = budget.acquire(100).unwrap();
+        budget.stop();
+        assert_eq!(permit.grow(0), Err(Stopped));
     }
 
     #[test]

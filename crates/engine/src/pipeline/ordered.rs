@@ -5,56 +5,158 @@
 //! in that order too, so the job at the front always has a worker and its memory: the pool
 //! can't block itself. A worker that panics in a job ends the results there and stops the
 //! budget: what follows would stand in the wrong place.
+//!
+//! To hand something to another thread costs system calls and often a sleep, which is more than
+//! many a small job takes. So small jobs can be handed on in batches of [`BATCH_BYTES`]: one
+//! worker does all of a batch, and their results come back together. A batch does not wait for
+//! room: when a job does not fit into the budget at once, what was gathered before goes first.
 
-use std::sync::Arc;
-use std::thread;
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex};
+use std::{thread, vec};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::budget::{ByteBudget, Permit, Stopped};
+use super::budget::{ByteBudget, Permit, Stopped, lock};
 
-/// Results that a job may have waiting before it must be at the front.
-const RESULTS_WAITING_MAX: usize = 2;
+/// Messages with results that a batch may have waiting before it must be at the front.
+const MESSAGES_WAITING_MAX: usize = 2;
+
+/// A batch of this many bytes (of the budget) goes to a worker.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Results of one small job that are kept until its batch is done. A file that has grown since it
+/// was found may have more: those are handed on as they come.
+const RESULTS_KEPT_MAX: usize = 3;
 
 /// Takes jobs into the pool.
 #[derive(Debug)]
 pub struct JobSender<J, R> {
-    jobs: Sender<(J, Emitter<R>)>,
+    batches: Sender<Batch<J, R>>,
     order: Sender<Waiting<R>>,
     budget: ByteBudget,
+    gathered: Mutex<Option<Gathered<J>>>,
+}
+
+/// Small jobs that wait for others.
+#[derive(Debug)]
+struct Gathered<J> {
+    jobs: Vec<J>,
+    permit: Permit,
+    bytes: usize,
+}
+
+/// What a worker takes at a time.
+#[derive(Debug)]
+struct Batch<J, R> {
+    jobs: Vec<J>,
+    emitter: Emitter<R>,
 }
 
 #[derive(Debug)]
 struct Waiting<R> {
-    results: Receiver<Part<R>>,
+    messages: Receiver<Message<R>>,
     permit: Permit,
 }
 
-/// What a worker makes of a job: results, and the word that there are no more.
+/// What a worker makes of a batch.
 #[derive(Debug)]
-enum Part<R> {
-    Result(R),
-    End,
+struct Message<R> {
+    results: Vec<R>,
+    is_last: bool,
 }
 
 impl<J, R> JobSender<J, R> {
-    /// Waits until `bytes` fit into the budget, then queues the job.
+    /// Waits until `bytes` fit into the budget, then queues the job and those gathered before.
     ///
     /// # Errors
     /// [`Stopped`] when the pool's budget was stopped or nobody takes results any more.
     pub fn submit(&self, job: J, bytes: usize) -> Result<(), Stopped> {
+        let mut gathered = lock(&self.gathered);
+        self.send_gathered(&mut gathered)?;
         let permit = self.budget.acquire(bytes)?;
-        let (emit, results) = bounded(RESULTS_WAITING_MAX + 1);
+        self.send(vec![job], permit)
+    }
+
+    /// Like [`JobSender::submit`], for a job that may wait for others if it is small. They are
+    /// queued when there are enough of them, before any other job, and when the sender is dropped.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the pool's budget was stopped or nobody takes results any more.
+    pub fn gather(&self, job: J, bytes: usize) -> Result<(), Stopped> {
+        if bytes >= BATCH_BYTES {
+            return self.submit(job, bytes);
+        }
+        let mut gathered = lock(&self.gathered);
+        let has_room = match &mut *gathered {
+            Some(batch) => batch.permit.grow(bytes)?,
+            None => false,
+        };
+        if !has_room {
+            self.send_gathered(&mut gathered)?;
+            let permit = self.budget.acquire(bytes)?;
+            *gathered = Some(Gathered {
+                jobs: Vec::new(),
+                permit,
+                bytes: 0,
+            });
+        }
+        if let Some(batch) = &mut *gathered {
+            batch.jobs.push(job);
+            batch.bytes += bytes;
+            if batch.bytes >= BATCH_BYTES {
+                self.send_gathered(&mut gathered)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send_gathered(&self, gathered: &mut Option<Gathered<J>>) -> Result<(), Stopped> {
+        match gathered.take() {
+            Some(batch) => self.send(batch.jobs, batch.permit),
+            None => Ok(()),
+        }
+    }
+
+    fn send(&self, jobs: Vec<J>, permit: Permit) -> Result<(), Stopped> {
+        let (sender, messages) = bounded(MESSAGES_WAITING_MAX + 1);
+        let kept_max = if jobs.len() > 1 { RESULTS_KEPT_MAX } else { 0 };
+        let emitter = Emitter {
+            sender,
+            kept: RefCell::default(),
+            kept_max,
+            of_job: Cell::new(0),
+        };
         self.order
-            .send(Waiting { results, permit })
+            .send(Waiting { messages, permit })
             .map_err(|_| Stopped)?;
-        self.jobs.send((job, Emitter(emit))).map_err(|_| Stopped)
+        self.batches
+            .send(Batch { jobs, emitter })
+            .map_err(|_| Stopped)
+    }
+}
+
+impl<J, R> Drop for JobSender<J, R> {
+    fn drop(&mut self) {
+        let gathered = self.gathered.get_mut();
+        if let Some(batch) = gathered.unwrap_or_else(|error| error.into_inner()).take() {
+            // If nobody takes results any more, nobody misses these.
+            let _ = self.send(batch.jobs, batch.permit);
+        }
     }
 }
 
 /// Where a worker puts the results of a job.
 #[derive(Debug)]
-pub struct Emitter<R>(Sender<Part<R>>);
+pub struct Emitter<R> {
+    sender: Sender<Message<R>>,
+    /// Results to be handed on with others.
+    kept: RefCell<Vec<R>>,
+    /// How many results of a job are kept.
+    kept_max: usize,
+    /// How many results the job in hand has had.
+    of_job: Cell<usize>,
+}
 
 impl<R> Emitter<R> {
     /// Hands on a result, waiting until there is room for it.
@@ -62,7 +164,18 @@ impl<R> Emitter<R> {
     /// # Errors
     /// [`Stopped`] when nobody takes results any more.
     pub fn emit(&self, result: R) -> Result<(), Stopped> {
-        self.0.send(Part::Result(result)).map_err(|_| Stopped)
+        self.kept.borrow_mut().push(result);
+        self.of_job.set(self.of_job.get() + 1);
+        if self.of_job.get() <= self.kept_max {
+            return Ok(());
+        }
+        self.hand_on(false)
+    }
+
+    fn hand_on(&self, is_last: bool) -> Result<(), Stopped> {
+        let results = self.kept.take();
+        let message = Message { results, is_last };
+        self.sender.send(message).map_err(|_| Stopped)
     }
 }
 
@@ -71,6 +184,9 @@ impl<R> Emitter<R> {
 pub struct Results<R> {
     order: Receiver<Waiting<R>>,
     current: Option<Waiting<R>>,
+    /// What has come of the current batch and was not taken.
+    ready: vec::IntoIter<R>,
+    is_last: bool,
     is_broken: bool,
 }
 
@@ -79,18 +195,27 @@ impl<R> Results<R> {
     /// died. Whoever must know which sends a last job and looks whether its result came.
     pub fn next_result(&mut self) -> Option<R> {
         while !self.is_broken {
-            if let Some(waiting) = &self.current {
-                match waiting.results.recv() {
-                    Ok(Part::Result(result)) => return Some(result),
-                    Ok(Part::End) => {}
-                    Err(_) => {
-                        self.is_broken = true;
-                        waiting.permit.stop();
-                    }
-                }
+            if let Some(result) = self.ready.next() {
+                return Some(result);
+            }
+            if self.is_last {
                 self.current = None;
-            } else {
+                self.is_last = false;
+            }
+            let Some(waiting) = &self.current else {
                 self.current = Some(self.order.recv().ok()?);
+                continue;
+            };
+            match waiting.messages.recv() {
+                Ok(message) => {
+                    self.ready = message.results.into_iter();
+                    self.is_last = message.is_last;
+                }
+                Err(_) => {
+                    self.is_broken = true;
+                    waiting.permit.stop();
+                    self.current = None;
+                }
             }
         }
         None
@@ -113,32 +238,38 @@ where
     R: Send + 'static,
     W: Fn() -> Box<dyn FnMut(J, &Emitter<R>)> + Send + Sync + 'static,
 {
-    let (jobs, job_queue) = unbounded::<(J, Emitter<R>)>();
+    let (batches, batch_queue) = unbounded::<Batch<J, R>>();
     let (order, order_queue) = unbounded();
     let work = Arc::new(work);
     for number in 0..workers.max(1) {
-        let queue = job_queue.clone();
+        let queue = batch_queue.clone();
         let work = Arc::clone(&work);
         thread::Builder::new()
             .name(format!("{name}-{number}"))
             .spawn(move || {
                 let mut work = work();
-                for (job, emitter) in queue {
-                    work(job, &emitter);
+                for Batch { jobs, emitter } in queue {
+                    for job in jobs {
+                        emitter.of_job.set(0);
+                        work(job, &emitter);
+                    }
                     // If nobody takes results any more, nobody misses the end either.
-                    let _ = emitter.0.send(Part::End);
+                    let _ = emitter.hand_on(true);
                 }
             })
             .expect("the system starts a thread");
     }
     let sender = JobSender {
-        jobs,
+        batches,
         order,
         budget,
+        gathered: Mutex::default(),
     };
     let results = Results {
         order: order_queue,
         current: None,
+        ready: Vec::new().into_iter(),
+        is_last: false,
         is_broken: false,
     };
     (sender, results)
@@ -177,6 +308,37 @@ mod tests {
     }
 
     #[test]
+    fn gathered_jobs_keep_the_order_too() {
+        // Jobs of all sizes, from those that fill a batch to those that go alone, and budgets that
+        // are always, often and never short.
+        for limit in [1, BATCH_BYTES / 2, 3 * BATCH_BYTES, 100 * BATCH_BYTES] {
+            let (sender, mut results) = ordered_pool("test", 4, ByteBudget::new(limit), || {
+                Box::new(|job: usize, out: &Emitter<(usize, usize)>| {
+                    // More than may be kept, now and then.
+                    for part in 0..job % 9 {
+                        let _ = out.emit((job, part));
+                    }
+                })
+            });
+            let submitter = thread::spawn(move || {
+                for job in 0..500 {
+                    let bytes = (job * 7919) % (BATCH_BYTES / 10) * (1 + job % 40);
+                    match job % 50 {
+                        49 => sender.submit(job, 1).unwrap(),
+                        _ => sender.gather(job, bytes).unwrap(),
+                    }
+                }
+            });
+            let seen: Vec<_> = std::iter::from_fn(|| results.next_result()).collect();
+            submitter.join().unwrap();
+            let expected: Vec<_> = (0..500)
+                .flat_map(|job| (0..job % 9).map(move |part| (job, part)))
+                .collect();
+            assert_eq!(seen, expected, "a budget of {limit}");
+        }
+    }
+
+    #[test]
     fn results_end_where_a_worker_dies() {
         let budget = ByteBudget::new(10);
         let (sender, mut results) = ordered_pool("test", 2, budget, || {
@@ -196,6 +358,23 @@ mod tests {
     }
 
     #[test]
+    fn no_later_result_comes_when_a_worker_dies_in_a_batch() {
+        let budget = ByteBudget::new(1 << 30);
+        let (sender, mut results) = ordered_pool("test", 2, budget, || {
+            Box::new(|job: usize, out: &Emitter<usize>| {
+                let _ = out.emit(job);
+                assert!(job != 100, "this worker is meant to die");
+            })
+        });
+        for job in 0..1000 {
+            sender.gather(job, BATCH_BYTES / 16).unwrap();
+        }
+        drop(sender);
+        let seen: Vec<_> = std::iter::from_fn(|| results.next_result()).collect();
+        assert_eq!(seen, (0..96).collect::<Vec<_>>(), "whole batches before");
+    }
+
+    #[test]
     fn a_dropped_consumer_stops_submitters() {
         let budget = ByteBudget::new(10);
         let (sender, results) = ordered_pool("test", 1, budget, || {
@@ -205,5 +384,7 @@ mod tests {
         });
         drop(results);
         assert_eq!(sender.submit(1, 1), Err(Stopped));
+        assert_eq!(sender.gather(1, BATCH_BYTES - 1), Ok(()), "it waits");
+        assert_eq!(sender.gather(1, 1), Err(Stopped));
     }
 }

@@ -156,7 +156,7 @@ impl Producer {
                         cursor.enter(found.path.as_os_str().as_bytes(), &found.entry.name);
                     }
                     tell_damage(jobs, &mut cursor)
-                        .and_then(|()| jobs.submit(Job::Enter(Box::new(found.entry)), JOB_BYTES))
+                        .and_then(|()| jobs.gather(Job::Enter(Box::new(found.entry)), JOB_BYTES))
                 }
                 WalkEvent::LeaveDirectory { .. } => {
                     depth -= 1;
@@ -166,7 +166,7 @@ impl Producer {
                     if let Some(cursor) = &mut cursor {
                         cursor.leave();
                     }
-                    jobs.submit(Job::Leave, JOB_BYTES)
+                    jobs.gather(Job::Leave, JOB_BYTES)
                 }
                 WalkEvent::Other(found) => {
                     if let Some(cursor) = &mut cursor {
@@ -176,11 +176,11 @@ impl Producer {
                     let kept = Kept::NoContent;
                     let entry = Box::new(found.entry);
                     tell_damage(jobs, &mut cursor)
-                        .and_then(|()| jobs.submit(Job::Keep { entry, path, kept }, JOB_BYTES))
+                        .and_then(|()| jobs.gather(Job::Keep { entry, path, kept }, JOB_BYTES))
                 }
                 WalkEvent::File(found) => self.file(jobs, &mut cursor, found),
                 WalkEvent::Problem(problem) => {
-                    jobs.submit(Job::Problem(problem_of(&problem)), JOB_BYTES)
+                    jobs.gather(Job::Problem(problem_of(&problem)), JOB_BYTES)
                 }
             };
             if submitted == Err(Stopped) {
@@ -225,7 +225,7 @@ impl Producer {
             if let Some(link) = entry.hard_link {
                 self.linked.insert(link);
             }
-            return jobs.submit(Job::Keep { entry, path, kept }, JOB_BYTES);
+            return jobs.gather(Job::Keep { entry, path, kept }, JOB_BYTES);
         }
         if let Some(link) = found.entry.hard_link
             && !self.linked.insert(link)
@@ -233,7 +233,7 @@ impl Producer {
             let path = found.path.into_os_string().into_encoded_bytes();
             let entry = Box::new(found.entry);
             let kept = Kept::Linked;
-            return jobs.submit(Job::Keep { entry, path, kept }, JOB_BYTES);
+            return jobs.gather(Job::Keep { entry, path, kept }, JOB_BYTES);
         }
         let bytes = size.min(self.reading.window_bytes) as usize + JOB_BYTES;
         let before = before
@@ -244,7 +244,7 @@ impl Producer {
             is_new,
             before,
         };
-        jobs.submit(Job::Read(file), bytes)
+        jobs.gather(Job::Read(file), bytes)
     }
 }
 
@@ -255,7 +255,7 @@ fn tell_damage(
     cursor: &mut Option<ParentCursor>,
 ) -> Result<(), Stopped> {
     while let Some(damage) = cursor.as_mut().and_then(ParentCursor::next_damage) {
-        jobs.submit(Job::ParentDamage(damage), JOB_BYTES)?;
+        jobs.gather(Job::ParentDamage(damage), JOB_BYTES)?;
     }
     Ok(())
 }
