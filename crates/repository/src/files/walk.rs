@@ -17,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, Uid};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::capture::{Captured, Capturer};
@@ -97,6 +97,8 @@ pub struct FoundFile {
     pub directory: DirectoryHandle,
     /// What the system said about it.
     pub status: Status,
+    /// May whoever walks read it without leaving a trace in its time of access?
+    may_leave_no_trace: bool,
 }
 
 /// A file that is open for reading.
@@ -126,8 +128,8 @@ impl FoundFile {
     fn open_checked(&self) -> Result<OpenFile, FilesError> {
         let directory = self.directory.open()?;
         let name = OsStr::from_bytes(&self.entry.name);
-        let file =
-            open_to_read(&directory, name, self.status.uid).map_err(FilesError::of_second_look)?;
+        let file = open_to_read(&directory, name, self.may_leave_no_trace)
+            .map_err(FilesError::of_second_look)?;
         let status = Status::of(&file)?;
         let is_same =
             status.identity == self.status.identity && status.file_type == FileType::RegularFile;
@@ -139,9 +141,8 @@ impl FoundFile {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn open_to_read(directory: &OpenDirectory, name: &OsStr, owner: u32) -> Result<File, Errno> {
-    let user = rustix::process::geteuid();
-    if user.is_root() || user.as_raw() == owner {
+fn open_to_read(directory: &OpenDirectory, name: &OsStr, no_trace: bool) -> Result<File, Errno> {
+    if no_trace {
         match open_with(directory, name, OFlags::NOATIME) {
             // Root of a container may not, for files of others.
             Err(Errno::PERM) => {}
@@ -152,7 +153,7 @@ fn open_to_read(directory: &OpenDirectory, name: &OsStr, owner: u32) -> Result<F
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn open_to_read(directory: &OpenDirectory, name: &OsStr, _: u32) -> Result<File, Errno> {
+fn open_to_read(directory: &OpenDirectory, name: &OsStr, _: bool) -> Result<File, Errno> {
     open_with(directory, name, OFlags::empty())
 }
 
@@ -172,6 +173,8 @@ pub struct Walk {
     options: WalkOptions,
     sources: Sources,
     capturer: Capturer,
+    /// Who walks.
+    user: Uid,
     /// Directories entered and not left.
     stack: Vec<Level>,
     /// Path of the last of them.
@@ -226,6 +229,7 @@ impl Walk {
             options,
             sources,
             capturer: Capturer::default(),
+            user: rustix::process::geteuid(),
             stack: Vec::new(),
             path: PathBuf::from("/"),
             pending: VecDeque::new(),
@@ -378,6 +382,7 @@ impl Walk {
                 entry: captured.entry,
                 directory: handle.clone(),
                 status,
+                may_leave_no_trace: self.user.is_root() || self.user.as_raw() == status.uid,
             }))),
             _ => self
                 .pending
