@@ -76,8 +76,12 @@ pub(super) struct Reading {
     pub window_bytes: u64,
 }
 
-/// Starts a walk over `sources` with the options' filter.
-fn start_walk(sources: &[PathBuf], options: &BackupOptions) -> Result<Walk, BackupError> {
+/// Starts a walk over `sources` with the options' filter; with or without extended attributes.
+fn start_walk(
+    sources: &[PathBuf],
+    options: &BackupOptions,
+    attributes: bool,
+) -> Result<Walk, BackupError> {
     let excludes = &options.excludes;
     let mut patterns = excludes.patterns.clone();
     for directory in &excludes.directories {
@@ -93,6 +97,7 @@ fn start_walk(sources: &[PathBuf], options: &BackupOptions) -> Result<Walk, Back
     })?;
     let walk_options = WalkOptions {
         filter,
+        attributes,
         ..WalkOptions::default()
     };
     let current = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
@@ -118,7 +123,7 @@ impl Producer {
         reading: Reading,
     ) -> Result<Self, BackupError> {
         Ok(Self {
-            walk: start_walk(sources, options)?,
+            walk: start_walk(sources, options, true)?,
             linked: HashSet::new(),
             force: options.force,
             reading,
@@ -277,7 +282,7 @@ pub(super) fn count_ahead(
     stop: &AtomicBool,
 ) {
     // Whatever is wrong with the sources, the backup itself says so.
-    let Ok(walk) = start_walk(sources, options) else {
+    let Ok(walk) = start_walk(sources, options, false) else {
         return;
     };
     for event in walk {

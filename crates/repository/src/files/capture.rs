@@ -1,8 +1,8 @@
 //! Captures what is known about one entry of a directory, without opening it.
 //!
 //! What enters is an open directory and a name, what leaves is an [`Entry`] without content.
-//! System calls: one `stat`, one list of extended attributes, one more for each attribute and
-//! for the target of a symlink. Symlinks are not followed unless the caller says so.
+//! System calls: one `stat`, one list of extended attributes (unless they are not wanted), one
+//! more for each attribute and for the target of a symlink. Symlinks are not followed unless the caller says so.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -31,7 +31,7 @@ pub struct Captured {
 #[derive(Debug)]
 pub struct Capturer {
     owners: OwnerNames,
-    attributes: AttributeReader,
+    attributes: Option<AttributeReader>,
 }
 
 impl Default for Capturer {
@@ -46,7 +46,16 @@ impl Capturer {
     pub fn new(owners: OwnerNames) -> Self {
         Self {
             owners,
-            attributes: AttributeReader::new(),
+            attributes: Some(AttributeReader::new()),
+        }
+    }
+
+    /// The same, but entries have no extended attributes.
+    #[must_use]
+    pub(super) fn without_attributes(self) -> Self {
+        Self {
+            attributes: None,
+            ..self
         }
     }
 
@@ -81,7 +90,10 @@ impl Capturer {
             .map_err(|(what, error)| problem(path, what, error))?;
         let mut failed = |what, error| problems.push(problem(path, what, error));
         let subject = (status.file_type, follow);
-        let attributes = self.attributes.read(directory, name, subject, &mut failed);
+        let attributes = match &mut self.attributes {
+            Some(reader) => reader.read(directory, name, subject, &mut failed),
+            None => Vec::new(),
+        };
         let metadata = Metadata {
             mode: status.permissions(),
             uid: status.uid,

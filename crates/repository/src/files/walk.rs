@@ -37,6 +37,8 @@ pub struct WalkOptions {
     pub filter: Filter,
     /// How many directories may stay open beside the root and those in use at the moment.
     pub open_directories_max: usize,
+    /// Are extended attributes read? Whoever only counts what is there does without.
+    pub attributes: bool,
 }
 
 impl Default for WalkOptions {
@@ -44,6 +46,7 @@ impl Default for WalkOptions {
         Self {
             filter: Filter::default(),
             open_directories_max: 64,
+            attributes: true,
         }
     }
 }
@@ -225,10 +228,14 @@ impl Walk {
         let descriptor = retry_on_intr(|| rustix::fs::open("/", flags, Mode::empty()))?;
         let status = Status::of(&descriptor)?;
         let root = DirectoryHandle::root(descriptor, options.open_directories_max)?;
+        let mut capturer = Capturer::default();
+        if !options.attributes {
+            capturer = capturer.without_attributes();
+        }
         let mut walk = Self {
             options,
             sources,
-            capturer: Capturer::default(),
+            capturer,
             user: rustix::process::geteuid(),
             stack: Vec::new(),
             path: PathBuf::from("/"),

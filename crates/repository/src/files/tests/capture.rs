@@ -208,6 +208,26 @@ fn extended_attributes() {
     set_attribute(&place.join("directory"), "user.d", b"d");
     let attributes = captured(&place, "directory").metadata.attributes;
     assert_eq!(attributes, [(b"user.d".to_vec(), b"d".to_vec())]);
+
+    // Whoever only counts gets the same entries, but for the attributes.
+    let counting = WalkOptions {
+        attributes: false,
+        ..WalkOptions::default()
+    };
+    let given = [place.path().to_owned()];
+    let walk = Walk::new(&given, Path::new("/"), counting).unwrap();
+    let counted = gather(walk, place.path());
+    let found = gather(
+        walk_of(&[place.path()], &FilterOptions::default()),
+        place.path(),
+    );
+    assert_eq!(counted.events, found.events);
+    let without = |(path, mut entry): (PathBuf, Entry)| {
+        entry.metadata.attributes.clear();
+        (path, entry)
+    };
+    let expected: Vec<_> = found.entries.into_iter().map(without).collect();
+    assert_eq!(counted.entries, expected);
 }
 
 /// More attributes than an entry may hold: those that fit are kept, the others named.
