@@ -6,7 +6,7 @@ use crate::container::{CompressionLevel, ContainerReader, RemapSet};
 use crate::fingerprint::Fingerprinter;
 use crate::format::{ObjectError, Vault};
 use crate::object::{DiscardingStore, ObjectStore};
-use crate::pipeline::{Cutter, Sectioning, Stages, StreamChunking, Writer};
+use crate::pipeline::{Cutter, ReadingRoom, Sectioning, Stages, StreamChunking, Writer};
 use crate::restore::Reader;
 
 /// Settings of an engine. Those of the repository's `config` come from there; the others are
@@ -21,17 +21,21 @@ pub struct EngineSettings {
     pub compression: CompressionLevel,
     /// Threads for compression; other stages have a few of their own.
     pub threads: usize,
+    /// Threads that fetch containers to read them back.
+    pub fetch_threads: usize,
     /// Total for queues and caches, in bytes.
     pub memory_bytes: usize,
 }
 
 impl Default for EngineSettings {
     fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             container_bytes: 4 << 20,
             group_bytes: 1 << 20,
             compression: CompressionLevel::DEFAULT,
-            threads: std::thread::available_parallelism().map_or(2, usize::from),
+            threads,
+            fetch_threads: threads.max(2),
             memory_bytes: 128 << 20,
         }
     }
@@ -167,6 +171,19 @@ impl Engine {
     pub fn reader(&self) -> Result<Reader, ObjectError> {
         let share = self.settings.memory_bytes / 4;
         Ok(Reader::new(Arc::new(self.container_reader(share)?), share))
+    }
+
+    /// The threads that read many streams or containers back at once; what they hold between
+    /// them is an eighth of the memory.
+    #[must_use]
+    pub fn reading_room(&self) -> ReadingRoom {
+        let EngineSettings {
+            fetch_threads,
+            threads,
+            memory_bytes,
+            ..
+        } = self.settings;
+        ReadingRoom::new(fetch_threads, threads, memory_bytes / 8, &self.stages)
     }
 
     pub(crate) fn container_reader(

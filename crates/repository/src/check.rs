@@ -11,13 +11,15 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use engine::container::ContainerSummary;
 use engine::format::ObjectError;
 use engine::index::RunSet;
 use engine::object::{ObjectId, ObjectKey, ObjectKind};
+use engine::pipeline::{ReadingRoom, Stage};
 use engine::recipe::Recipe;
-use engine::restore::Reader;
+use engine::restore::{Reader, VerifySink, verify_objects};
 
 use crate::keys::{KeyError, read_slots};
 use crate::listing::{DirectoryEntries, SnapshotTree, join_path};
@@ -91,7 +93,42 @@ struct Check<'a> {
     reader: Reader,
     progress: &'a Progress,
     report: CheckReport,
+    room: ReadingRoom,
+    /// Problems whose turn has not come; nothing where they are told at once.
+    waiting: Option<Vec<CheckProblem>>,
     directories_seen: HashSet<[u8; 16]>,
+}
+
+/// What the threads find out about containers.
+struct ContainerSink<'a> {
+    progress: &'a Progress,
+    chunks: AtomicU64,
+    failures: Mutex<Vec<(ObjectKey, ObjectError)>>,
+}
+
+impl VerifySink for ContainerSink<'_> {
+    fn verified(
+        &self,
+        key: ObjectKey,
+        object_bytes: u64,
+        outcome: Result<ContainerSummary, ObjectError>,
+    ) {
+        self.progress.set_current(key.to_string().as_bytes());
+        match outcome {
+            Ok(summary) => Progress::add(&self.chunks, summary.chunks),
+            Err(error) => self
+                .failures
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((key, error)),
+        }
+        Progress::add(&self.progress.files_done, 1);
+        Progress::add(&self.progress.bytes_done, object_bytes);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.progress.is_cancelled()
+    }
 }
 
 impl Repository {
@@ -105,17 +142,19 @@ impl Repository {
         options: CheckOptions,
         progress: &Progress,
     ) -> Result<CheckReport, RepositoryError> {
+        let engine = self.engine().metered(&progress.stages);
         let mut check = Check {
             repository: self,
-            reader: self.engine().reader()?,
+            reader: engine.reader()?,
             progress,
             report: CheckReport::default(),
+            room: engine.reading_room(),
+            waiting: None,
             directories_seen: HashSet::new(),
         };
         check.keys()?;
         check.index(options.read_data)?;
-        check.containers(options.read_data)?;
-        check.snapshots()?;
+        check.containers_and_snapshots(options.read_data)?;
         Ok(check.report)
     }
 
@@ -137,21 +176,24 @@ impl Repository {
 }
 
 impl Check<'_> {
-    fn problem(&mut self, subject: String, message: String, meaning: &'static str, is_loss: bool) {
+    /// Tells of a problem, or keeps it until its turn has come.
+    fn problem(&mut self, problem: CheckProblem) {
+        match &mut self.waiting {
+            Some(waiting) if waiting.len() < PROBLEMS_KEPT_MAX => waiting.push(problem),
+            _ => self.tell(problem),
+        }
+    }
+
+    fn tell(&mut self, problem: CheckProblem) {
         self.progress.report(&Problem {
-            path: subject.clone().into_bytes(),
-            message: format!("{message} ({meaning})"),
+            path: problem.subject.clone().into_bytes(),
+            message: format!("{} ({})", problem.message, problem.meaning),
             is_error: true,
         });
         self.report.problem_count += 1;
-        self.report.losses += u64::from(is_loss);
+        self.report.losses += u64::from(problem.is_loss);
         if self.report.problems.len() < PROBLEMS_KEPT_MAX {
-            self.report.problems.push(CheckProblem {
-                subject,
-                message,
-                meaning,
-                is_loss,
-            });
+            self.report.problems.push(problem);
         }
     }
 
@@ -164,7 +206,12 @@ impl Check<'_> {
                 }
                 _ => directory,
             };
-            self.problem(subject, error.to_string(), SLOT_DAMAGED, false);
+            self.problem(CheckProblem {
+                subject,
+                message: error.to_string(),
+                meaning: SLOT_DAMAGED,
+                is_loss: false,
+            });
         }
         Ok(())
     }
@@ -180,60 +227,57 @@ impl Check<'_> {
             runs.verify();
         }
         for (key, error) in runs.damaged() {
-            self.problem(key.to_string(), error.to_string(), INDEX_DAMAGED, false);
+            self.problem(CheckProblem {
+                subject: key.to_string(),
+                message: error.to_string(),
+                meaning: INDEX_DAMAGED,
+                is_loss: false,
+            });
         }
         Ok(())
     }
 
-    fn containers(&mut self, read_data: bool) -> Result<(), RepositoryError> {
-        let mut ids: Vec<(ObjectId, u64)> = Vec::new();
+    /// Verifies the containers, and walks the trees of the snapshots at the same time.
+    fn containers_and_snapshots(&mut self, read_data: bool) -> Result<(), RepositoryError> {
+        let mut objects: Vec<(ObjectKey, u64)> = Vec::new();
         let store = self.repository.store();
         store.list(ObjectKind::Container, &mut |id, bytes| {
-            ids.push((id, bytes))
+            objects.push((ObjectKey::new(ObjectKind::Container, id), bytes));
         })?;
-        ids.sort_unstable();
-        let total = ids.iter().map(|(_, bytes)| bytes).sum();
+        objects.sort_unstable();
+        let total = objects.iter().map(|(_, bytes)| bytes).sum();
         self.progress
             .files_total
-            .store(ids.len() as u64, Ordering::Relaxed);
+            .store(objects.len() as u64, Ordering::Relaxed);
         self.progress.bytes_total.store(total, Ordering::Relaxed);
         self.progress.is_total_known.store(true, Ordering::Relaxed);
-        let next = AtomicUsize::new(0);
-        let chunks = AtomicU64::new(0);
-        let failures: Mutex<Vec<(ObjectKey, ObjectError)>> = Mutex::default();
-        let threads = self.repository.settings().threads;
-        let (reader, progress) = (&self.reader, self.progress);
-        std::thread::scope(|scope| {
-            for _ in 0..threads.max(1) {
-                scope.spawn(|| {
-                    while let Some(&(id, bytes)) = ids.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if progress.is_cancelled() {
-                            return;
-                        }
-                        let key = ObjectKey::new(ObjectKind::Container, id);
-                        progress.set_current(key.to_string().as_bytes());
-                        let outcome = if read_data {
-                            reader.containers().verify_object(key)
-                        } else {
-                            reader.containers().object(key).map(|(_, summary)| summary)
-                        };
-                        match outcome {
-                            Ok(summary) => Progress::add(&chunks, summary.chunks),
-                            Err(error) => failures
-                                .lock()
-                                .unwrap_or_else(PoisonError::into_inner)
-                                .push((key, error)),
-                        }
-                        Progress::add(&progress.files_done, 1);
-                        Progress::add(&progress.bytes_done, bytes);
-                    }
-                });
-            }
-        });
-        self.report.containers = ids.len() as u64;
-        self.report.chunks = chunks.into_inner();
+        let sink = ContainerSink {
+            progress: self.progress,
+            chunks: AtomicU64::new(0),
+            failures: Mutex::default(),
+        };
+        let reader = self.reader.clone();
+        let room = self.room.clone();
+        // Trees are walked meanwhile; what is found there is told after what is found here.
+        self.waiting = Some(Vec::new());
+        let walked = verify_objects(
+            reader.containers(),
+            &room,
+            &objects,
+            read_data,
+            &sink,
+            || {
+                let plan = self.progress.stages.meter(Stage::Plan);
+                plan.set_threads(1);
+                plan.busy(0, || self.snapshots())
+            },
+        );
+        let waiting = self.waiting.take().unwrap_or_default();
+        self.report.containers = objects.len() as u64;
+        self.report.chunks = sink.chunks.into_inner();
         self.report.bytes_verified = if read_data { total } else { 0 };
-        let mut failures = failures
+        let mut failures = sink
+            .failures
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         failures.sort_by_key(|(key, _)| *key);
@@ -241,21 +285,29 @@ impl Check<'_> {
             if error.is_damage() {
                 self.report.damaged_containers.push(key.id);
             }
-            self.problem(key.to_string(), error.to_string(), CONTAINER_DAMAGED, true);
+            self.problem(CheckProblem {
+                subject: key.to_string(),
+                message: error.to_string(),
+                meaning: CONTAINER_DAMAGED,
+                is_loss: true,
+            });
         }
-        Ok(())
+        for problem in waiting {
+            self.tell(problem);
+        }
+        walked
     }
 
     fn snapshots(&mut self) -> Result<(), RepositoryError> {
         let list = self.repository.snapshots()?;
         for unreadable in list.unreadable {
             let key = ObjectKey::new(ObjectKind::Snapshot, unreadable.id);
-            self.problem(
-                key.to_string(),
-                unreadable.error.to_string(),
-                SNAPSHOT_LOST,
-                true,
-            );
+            self.problem(CheckProblem {
+                subject: key.to_string(),
+                message: unreadable.error.to_string(),
+                meaning: SNAPSHOT_LOST,
+                is_loss: true,
+            });
         }
         for snapshot in list.snapshots {
             if self.progress.is_cancelled() {
@@ -274,6 +326,9 @@ impl Check<'_> {
             stack.push((Vec::new(), tree.directory(tree.root(), b"")));
         }
         while let Some((path, entries)) = stack.last_mut() {
+            if self.progress.is_cancelled() {
+                return;
+            }
             let entry = match entries.next() {
                 None => {
                     stack.pop();
@@ -281,8 +336,13 @@ impl Check<'_> {
                 }
                 Some(Ok(entry)) => entry,
                 Some(Err(error)) => {
-                    let subject = subject(snapshot, path);
-                    self.problem(subject, error.to_string(), DIRECTORY_DAMAGED, true);
+                    let problem = CheckProblem {
+                        subject: subject(snapshot, path),
+                        message: error.to_string(),
+                        meaning: DIRECTORY_DAMAGED,
+                        is_loss: true,
+                    };
+                    self.problem(problem);
                     stack.pop();
                     continue;
                 }
@@ -325,7 +385,12 @@ impl Check<'_> {
             Ok(_) => return,
             Err(error) => error.to_string(),
         };
-        self.problem(subject(snapshot, path), message, FILE_DAMAGED, true);
+        self.problem(CheckProblem {
+            subject: subject(snapshot, path),
+            message,
+            meaning: FILE_DAMAGED,
+            is_loss: true,
+        });
     }
 }
 

@@ -110,7 +110,7 @@ pub struct RunSettings {
     pub compression: CompressionLevel,
     /// Threads for compression and restore.
     pub threads: usize,
-    /// Threads that read files.
+    /// Threads that read: files when storing, containers when reading back.
     pub read_threads: usize,
     /// Total for queues and caches, in bytes.
     pub memory_bytes: usize,
@@ -264,6 +264,7 @@ impl Repository {
                 group_bytes: config.group_bytes,
                 compression: settings.compression,
                 threads: settings.threads,
+                fetch_threads: settings.read_threads,
                 memory_bytes: settings.memory_bytes,
             },
         );

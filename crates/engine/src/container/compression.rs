@@ -129,13 +129,66 @@ pub fn decompress(
         Compression::Zstd => zstd::bulk::decompress(stored, plain_bytes)
             .map_err(|error| DecodeError::new(format!("it does not decompress: {error}")))?,
     };
-    if plain.len() != plain_bytes {
-        return Err(DecodeError::new(format!(
-            "it has {} bytes where its chunks have {plain_bytes}",
-            plain.len()
-        )));
-    }
+    check_length(&plain, plain_bytes)?;
     Ok(plain)
+}
+
+/// Decompresses one group after the other, into memory that is used again.
+#[derive(Default)]
+pub struct Decompressor {
+    context: Option<zstd::bulk::Decompressor<'static>>,
+    plain: Vec<u8>,
+}
+
+impl std::fmt::Debug for Decompressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decompressor")
+            .field("plain_bytes", &self.plain.capacity())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Decompressor {
+    /// As [`decompress`]; what is stored as it is comes back where it stands.
+    ///
+    /// # Errors
+    /// When the stored bytes do not decompress to that length.
+    pub fn decompress<'a>(
+        &'a mut self,
+        compression: Compression,
+        stored: &'a [u8],
+        plain_bytes: usize,
+    ) -> Result<&'a [u8], DecodeError> {
+        let failed = |error| DecodeError::new(format!("it does not decompress: {error}"));
+        let plain = match compression {
+            Compression::Stored => stored,
+            Compression::Zstd => {
+                if self.context.is_none() {
+                    self.context = Some(zstd::bulk::Decompressor::new().map_err(failed)?);
+                }
+                let context = self.context.as_mut().expect("it was just made");
+                self.plain.clear();
+                // The capacity bounds what comes out; where it is larger, the length tells.
+                self.plain.reserve(plain_bytes);
+                context
+                    .decompress_to_buffer(stored, &mut self.plain)
+                    .map_err(failed)?;
+                &self.plain
+            }
+        };
+        check_length(plain, plain_bytes)?;
+        Ok(plain)
+    }
+}
+
+fn check_length(plain: &[u8], plain_bytes: usize) -> Result<(), DecodeError> {
+    if plain.len() == plain_bytes {
+        return Ok(());
+    }
+    Err(DecodeError::new(format!(
+        "it has {} bytes where its chunks have {plain_bytes}",
+        plain.len()
+    )))
 }
 
 #[cfg(test)]
@@ -185,5 +238,18 @@ mod tests {
         assert!(decompress(Compression::Zstd, &small[..small.len() - 1], 5000).is_err());
         assert!(decompress(Compression::Zstd, &[1, 2, 3], 5000).is_err());
         assert!(decompress(Compression::Stored, &[1, 2, 3], 4).is_err());
+        // With memory that has room for more, all the same.
+        let mut decompressor = Decompressor::default();
+        let mut plain = |stored: &[u8], bytes| {
+            let plain = decompressor.decompress(Compression::Zstd, stored, bytes);
+            plain.map(<[u8]>::to_vec)
+        };
+        for _ in 0..2 {
+            assert_eq!(plain(&small, 5000), Ok(vec![7; 5000]));
+            assert!(plain(&small, 4999).is_err());
+            assert!(plain(&small, 5001).is_err());
+            assert!(plain(&small[..small.len() - 1], 5000).is_err());
+            assert!(plain(&[1, 2, 3], 5000).is_err());
+        }
     }
 }

@@ -7,15 +7,20 @@
 
 mod builder;
 mod compression;
+mod groups;
 mod metadata;
 mod reader;
 mod remap;
+mod verify;
 
 pub use builder::{ContainerBuilder, SealedContainer};
-pub use compression::{Compression, CompressionLevel, Compressor, decompress};
+pub use compression::{Compression, CompressionLevel, Compressor, Decompressor, decompress};
+pub(crate) use groups::READ_BYTES_MAX;
+pub use groups::{GroupOpener, GroupRead};
 pub use metadata::{CHUNK_BYTES_MAX, GROUP_BYTES_MAX, Group, ObjectMetadata, SLOTS_MAX, Section};
 pub use reader::{ContainerReader, ContainerSummary, LoadedSection, PADDING_PIECE};
 pub use remap::{Remap, RemapSet};
+pub use verify::FetchedObject;
 
 use std::fmt;
 

@@ -1,35 +1,28 @@
-//! Reads containers: the metadata of an object, its sections, its groups
-//! (docs/format/v1.md, §6).
+//! Reads containers: the metadata of an object and its sections (docs/format/v1.md, §6).
 //!
-//! One read of the object's tail usually brings the length tag and all the metadata; groups
-//! are read by their ranges and verified on their own. The metadata of recently used
-//! containers is kept, bounded in bytes.
+//! One read of the object's tail usually brings the length tag and all the metadata. The metadata
+//! of recently used containers is kept, bounded in bytes. Groups: `groups.rs`; whole objects:
+//! `verify.rs`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::metadata::{ObjectMetadata, Section};
-use super::{ContainerId, RemapSet, decompress};
+use super::{ContainerId, RemapSet};
 use crate::fingerprint::Fingerprinter;
 use crate::format::{
     DecodeError, InObject, LENGTH_TAG_BYTES, ObjectError, ObjectSealer, SEAL_TAG_BYTES, Vault,
 };
-use crate::object::{ObjectKey, ObjectStore, StoreError};
+use crate::object::{ObjectKey, ObjectStore, StoreError, Tail};
 
 /// Piece number of the padding.
 pub const PADDING_PIECE: u32 = 2;
 
 /// Bytes of an object's tail read at first: enough for the metadata of most containers.
-const TAIL_BYTES: usize = 128 << 10;
+pub(super) const TAIL_BYTES: usize = 128 << 10;
 
 /// Most bytes in a container object.
-const OBJECT_BYTES_MAX: u64 = 64 << 20;
-
-/// Groups whose ranges are this near are fetched in one read.
-const READ_GAP_BYTES: u64 = 64 << 10;
-
-/// Most bytes fetched in one read.
-const READ_BYTES_MAX: u64 = 8 << 20;
+pub(super) const OBJECT_BYTES_MAX: u64 = 64 << 20;
 
 /// A section with what is needed to read its groups.
 #[derive(Debug)]
@@ -38,7 +31,7 @@ pub struct LoadedSection {
     pub object: ObjectKey,
     /// Its chunks and groups.
     pub section: Arc<Section>,
-    sealer: Arc<ObjectSealer>,
+    pub(super) sealer: Arc<ObjectSealer>,
 }
 
 /// What a verified container object consists of.
@@ -65,15 +58,15 @@ impl ContainerSummary {
 }
 
 /// The metadata of an object as read from its tail.
-struct OpenObject {
-    sealer: Arc<ObjectSealer>,
-    metadata: ObjectMetadata,
-    summary: ContainerSummary,
+pub(super) struct OpenObject {
+    pub sealer: Arc<ObjectSealer>,
+    pub metadata: ObjectMetadata,
+    pub summary: ContainerSummary,
 }
 
 /// Reads the containers of one repository.
 pub struct ContainerReader {
-    store: Arc<dyn ObjectStore>,
+    pub(super) store: Arc<dyn ObjectStore>,
     vault: Arc<Vault>,
     fingerprinter: Arc<Fingerprinter>,
     remaps: RemapSet,
@@ -162,7 +155,11 @@ impl ContainerReader {
     }
 
     fn open(&self, key: ObjectKey) -> Result<OpenObject, ObjectError> {
-        let tail = self.store.get_tail(&key, TAIL_BYTES)?;
+        self.open_tail(key, &self.store.get_tail(&key, TAIL_BYTES)?)
+    }
+
+    /// The metadata of an object, of which `tail` was read; reads more where that is not enough.
+    pub(super) fn open_tail(&self, key: ObjectKey, tail: &Tail) -> Result<OpenObject, ObjectError> {
         if tail.object_bytes > OBJECT_BYTES_MAX {
             return Err(StoreError::TooLong {
                 key,
@@ -221,154 +218,9 @@ impl ContainerReader {
         })
     }
 
-    /// Reads groups of a section, given by ascending index; near ones in one go. Calls `visit`
-    /// with each group's index and its plaintext, or what is wrong with it: a damaged group
-    /// does not keep the others from being read.
-    pub fn read_groups(
-        &self,
-        loaded: &LoadedSection,
-        groups: &[usize],
-        visit: &mut dyn FnMut(usize, Result<Vec<u8>, ObjectError>),
-    ) {
-        let all = &loaded.section.groups;
-        let near = |a: &usize, b: &usize| {
-            let end = all[*a].offset + u64::from(all[*a].sealed_bytes);
-            all[*b].offset - end <= READ_GAP_BYTES
-        };
-        for batch in groups.chunk_by(near) {
-            let mut rest = batch;
-            while let Some(&first) = rest.first() {
-                let start = all[first].offset;
-                let end_of = |index: usize| all[index].offset + u64::from(all[index].sealed_bytes);
-                let count = rest
-                    .iter()
-                    .take_while(|&&index| end_of(index) - start <= READ_BYTES_MAX)
-                    .count()
-                    .max(1);
-                let (now, later) = rest.split_at(count);
-                self.read_near_groups(loaded, now, visit);
-                rest = later;
-            }
-        }
-    }
-
-    fn read_near_groups(
-        &self,
-        loaded: &LoadedSection,
-        groups: &[usize],
-        visit: &mut dyn FnMut(usize, Result<Vec<u8>, ObjectError>),
-    ) {
-        let all = &loaded.section.groups;
-        let (first, last) = (&all[groups[0]], &all[groups[groups.len() - 1]]);
-        let length = last.offset + u64::from(last.sealed_bytes) - first.offset;
-        match self
-            .store
-            .get_range(&loaded.object, first.offset, length as usize)
-        {
-            Ok(mut bytes) => {
-                for &index in groups {
-                    let start = (all[index].offset - first.offset) as usize;
-                    let sealed = &mut bytes[start..start + all[index].sealed_bytes as usize];
-                    visit(index, open_group(loaded, index, sealed));
-                }
-            }
-            Err(_) if groups.len() > 1 => {
-                for index in groups {
-                    self.read_near_groups(loaded, std::slice::from_ref(index), visit);
-                }
-            }
-            Err(error) => visit(groups[0], Err(error.into())),
-        }
-    }
-
-    /// Checks a chunk's bytes against its full fingerprint.
-    ///
-    /// # Errors
-    /// When they differ: what was stored is not what was backed up.
-    pub fn verify_chunk(
-        &self,
-        loaded: &LoadedSection,
-        chunk: usize,
-        bytes: &[u8],
-    ) -> Result<(), ObjectError> {
-        let section = &loaded.section;
-        if self.fingerprinter.fingerprint(section.kind, bytes) == section.fingerprints[chunk] {
-            return Ok(());
-        }
-        Err(ObjectError::Corrupt {
-            key: loaded.object,
-            part: "chunk",
-            reason: DecodeError::new(format!(
-                "the chunk in slot {} does not have its fingerprint",
-                section.slots[chunk].0
-            )),
-        })
-    }
-
-    /// Reads a whole object and verifies all there is: seals, padding, decompression, the
-    /// fingerprint of every chunk.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub fn verify_object(&self, key: ObjectKey) -> Result<ContainerSummary, ObjectError> {
-        let open = self.open(key)?;
-        let mut object = self.store.get(&key, OBJECT_BYTES_MAX)?;
-        if object.len() as u64 != open.summary.object_bytes {
-            let reason = DecodeError::new("its length changed while it was read");
-            return Err(reason).in_object(key, "object");
-        }
-        let data_end = open.summary.data_bytes as usize;
-        let metadata_start = object.len() - LENGTH_TAG_BYTES - open.summary.metadata_bytes as usize;
-        if data_end < metadata_start {
-            let padding = &mut object[data_end..metadata_start];
-            let zeros = open
-                .sealer
-                .open_slice(PADDING_PIECE, padding)
-                .in_object(key, "padding")?;
-            if zeros.iter().any(|&byte| byte != 0) {
-                return Err(DecodeError::new("it is not zero")).in_object(key, "padding");
-            }
-        }
-        for section in open.metadata.sections {
-            let loaded = LoadedSection {
-                object: key,
-                section: Arc::new(section),
-                sealer: Arc::clone(&open.sealer),
-            };
-            for (index, group) in loaded.section.groups.iter().enumerate() {
-                let start = group.offset as usize;
-                let sealed = &mut object[start..start + group.sealed_bytes as usize];
-                let plain = open_group(&loaded, index, sealed)?;
-                let mut offset = 0;
-                let first = group.first_chunk as usize;
-                for chunk in first..first + group.chunk_count as usize {
-                    let end = offset + loaded.section.lengths[chunk] as usize;
-                    self.verify_chunk(&loaded, chunk, &plain[offset..end])?;
-                    offset = end;
-                }
-            }
-        }
-        Ok(open.summary)
-    }
-
     fn lock_cache(&self) -> std::sync::MutexGuard<'_, SectionCache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Unseals and decompresses a group in place of its sealed bytes.
-fn open_group(
-    loaded: &LoadedSection,
-    index: usize,
-    sealed: &mut [u8],
-) -> Result<Vec<u8>, ObjectError> {
-    let group = &loaded.section.groups[index];
-    let stored = loaded
-        .sealer
-        .open_slice(3 + group.number, sealed)
-        .in_object(loaded.object, "group")?;
-    decompress(group.compression, stored, group.plain_bytes as usize)
-        .in_object(loaded.object, "group")
 }
 
 /// Sections used lately, bounded in bytes; the one unused for longest goes first.

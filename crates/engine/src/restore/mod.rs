@@ -2,9 +2,12 @@
 //!
 //! [`Reader`] gives a stream in order (`dump`, directories). [`RestorePlan`] gives many
 //! streams at once: every container is read once, its chunks go to wherever they belong.
+//! [`verify_objects`] reads containers for the sake of knowing that they can be read.
 
 mod plan;
 mod reader;
+mod verify;
 
 pub use plan::{ChunkSink, RestorePlan};
 pub use reader::{ReadError, Reader, Runs, StreamReader};
+pub use verify::{VerifySink, verify_objects};

@@ -3,17 +3,20 @@
 //! Streams enter with [`RestorePlan::add_stream`], which works out from the containers'
 //! metadata which chunks go where and whether the stream's check value holds. Then
 //! [`RestorePlan::execute`] goes from container to container, in the order in which the
-//! streams first need them, on several threads: needed groups are read and decompressed once,
-//! every chunk is verified by its full fingerprint, and neighbouring chunks of one stream are
-//! handed to the sink in one piece. Memory: about 50 bytes a run until executed, and a few
-//! groups a thread.
+//! streams first need them, on the threads of a [`ReadingRoom`]: needed groups are read and
+//! decompressed once, every chunk is verified by its full fingerprint, and neighbouring chunks of
+//! one stream are handed to the sink in one piece. Memory: about 50 bytes a run until executed;
+//! then what the room fetches ahead, and a group a thread.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::reader::{ReadError, Reader};
-use crate::container::{ContainerId, LoadedSection};
+use crate::container::{ContainerId, GroupOpener, GroupRead, LoadedSection};
 use crate::fingerprint::CheckValue;
+use crate::format::ObjectError;
+use crate::pipeline::{Fetching, ReadingRoom, ReadingWork, Stage, Stopped};
 use crate::recipe::{Recipe, Run};
 
 /// Where restored bytes go. Called from several threads; writes of one stream come in any
@@ -22,9 +25,12 @@ pub trait ChunkSink: Sync {
     /// Bytes of a stream, verified.
     fn write(&self, stream: u32, offset: u64, bytes: &[u8]);
 
-    /// Bytes of a stream that can't be had: the stream is incomplete. Stands for `parts` of the
-    /// parts that [`RestorePlan::add_stream`] announced.
-    fn lost(&self, stream: u32, parts: usize, error: &str);
+    /// Bytes of a stream from `offset` on that can't be had: the stream is incomplete. Stands for
+    /// `parts` of the parts that [`RestorePlan::add_stream`] announced.
+    fn lost(&self, stream: u32, offset: u64, parts: usize, error: &str);
+
+    /// Is nothing more wanted? Streams that are not complete then stay so.
+    fn is_cancelled(&self) -> bool;
 }
 
 /// Chunks of one container that are part of a stream.
@@ -102,119 +108,255 @@ impl RestorePlan {
 
     /// Restores all streams added so far, and empties the plan. Each (piece, group) of a stream
     /// becomes one call of the sink. Returns how many containers were read.
-    pub fn execute(&mut self, reader: &Reader, threads: usize, sink: &dyn ChunkSink) -> usize {
+    pub fn execute(&mut self, reader: &Reader, room: &ReadingRoom, sink: &dyn ChunkSink) -> usize {
         let plan = std::mem::take(self);
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, plan.containers.len().max(1)) {
-                scope.spawn(|| {
-                    while let Some((container, pieces)) =
-                        plan.containers.get(next.fetch_add(1, Ordering::Relaxed))
-                    {
-                        restore_container(reader, *container, pieces, sink);
-                    }
-                });
-            }
-        });
+        let work = Restoring {
+            reader,
+            read_bytes_max: room.read_bytes_max(),
+            sink,
+        };
+        let meter = room.stages().meter(Stage::Write);
+        meter.set_threads(room.compute_threads());
+        room.run(&plan.containers, &work, || ());
         plan.containers.len()
     }
 }
 
-fn restore_container(
-    reader: &Reader,
-    container: ContainerId,
-    pieces: &[Piece],
-    sink: &dyn ChunkSink,
-) {
-    let loaded = match reader.containers().section(container) {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            let error = error.to_string();
-            for piece in pieces {
-                sink.lost(piece.stream, piece.group_count as usize, &error);
-            }
-            return;
-        }
-    };
-    let section = &loaded.section;
-    // What each group is needed for: (piece, chunks of it in that group).
-    let mut needs: Vec<Vec<(Piece, std::ops::Range<usize>)>> =
-        vec![Vec::new(); section.groups.len()];
-    for piece in pieces {
-        let mut chunk = piece.first_chunk as usize;
-        let end = chunk + piece.chunk_count as usize;
-        while chunk < end {
-            let index = section.group_of(chunk);
-            let group = &section.groups[index];
-            let group_end = (group.first_chunk + group.chunk_count) as usize;
-            let part = chunk..end.min(group_end);
-            chunk = part.end;
-            needs[index].push((*piece, part));
-        }
-    }
-    let wanted: Vec<usize> = (0..needs.len())
-        .filter(|&index| !needs[index].is_empty())
-        .collect();
-    reader
-        .containers()
-        .read_groups(&loaded, &wanted, &mut |index, plain| match plain {
-            Ok(plain) => restore_group(reader, &loaded, index, &plain, &needs[index], sink),
+/// A plan on its way into the files.
+struct Restoring<'a> {
+    reader: &'a Reader,
+    read_bytes_max: usize,
+    sink: &'a dyn ChunkSink,
+}
+
+/// A container that is being read, and what each of its groups is needed for.
+struct Wanted {
+    loaded: Arc<LoadedSection>,
+    needs: Vec<Vec<Need>>,
+}
+
+/// Chunks of one group that are part of a stream.
+#[derive(Debug, Clone)]
+struct Need {
+    stream: u32,
+    offset: u64,
+    chunks: Range<usize>,
+}
+
+/// Sealed groups of a container.
+struct FetchedGroups {
+    wanted: Arc<Wanted>,
+    read: GroupRead,
+    bytes: Vec<u8>,
+}
+
+impl ReadingWork for Restoring<'_> {
+    type Job = (ContainerId, Vec<Piece>);
+    type Fetched = FetchedGroups;
+
+    fn fetch(
+        &self,
+        (container, pieces): &Self::Job,
+        fetching: &Fetching<'_, FetchedGroups>,
+    ) -> Result<(), Stopped> {
+        let section = || self.reader.containers().section(*container);
+        let loaded = match fetching.read(0, section) {
+            Ok(loaded) => loaded,
             Err(error) => {
                 let error = error.to_string();
-                for (piece, _) in &needs[index] {
-                    sink.lost(piece.stream, 1, &error);
+                for piece in pieces {
+                    let parts = piece.group_count as usize;
+                    self.sink.lost(piece.stream, piece.offset, parts, &error);
+                }
+                return Ok(());
+            }
+        };
+        let wanted = Arc::new(Wanted::new(loaded, pieces));
+        let groups = wanted.groups();
+        let section = &wanted.loaded.section;
+        for read in section.group_reads(&groups, self.read_bytes_max) {
+            self.fetch_groups(&wanted, read, fetching)?;
+        }
+        Ok(())
+    }
+
+    fn compute(&self, fetched: FetchedGroups, opener: &mut GroupOpener) {
+        let FetchedGroups {
+            wanted,
+            read,
+            mut bytes,
+        } = fetched;
+        let section = &wanted.loaded.section;
+        for &group in &read.groups {
+            if self.sink.is_cancelled() {
+                return;
+            }
+            let sealed = &mut bytes[read.range_of(section, group)];
+            self.restore_group(&wanted, group, sealed, opener);
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.sink.is_cancelled()
+    }
+}
+
+impl Wanted {
+    fn new(loaded: Arc<LoadedSection>, pieces: &[Piece]) -> Self {
+        let section = &loaded.section;
+        let mut needs: Vec<Vec<Need>> = vec![Vec::new(); section.groups.len()];
+        for piece in pieces {
+            let mut offset = piece.offset;
+            let mut chunk = piece.first_chunk as usize;
+            let end = chunk + piece.chunk_count as usize;
+            while chunk < end {
+                let index = section.group_of(chunk);
+                let group = &section.groups[index];
+                let group_end = (group.first_chunk + group.chunk_count) as usize;
+                let chunks = chunk..end.min(group_end);
+                let lengths = &section.lengths[chunks.clone()];
+                chunk = chunks.end;
+                needs[index].push(Need {
+                    stream: piece.stream,
+                    offset,
+                    chunks,
+                });
+                offset += lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
+            }
+        }
+        Self { loaded, needs }
+    }
+
+    /// The groups that are needed, ascending.
+    fn groups(&self) -> Vec<usize> {
+        let all = 0..self.needs.len();
+        all.filter(|&index| !self.needs[index].is_empty()).collect()
+    }
+}
+
+impl Restoring<'_> {
+    /// Fetches groups, together if that can be done.
+    fn fetch_groups(
+        &self,
+        wanted: &Arc<Wanted>,
+        read: GroupRead,
+        fetching: &Fetching<'_, FetchedGroups>,
+    ) -> Result<(), Stopped> {
+        let room = fetching.reserve(read.bytes)?;
+        let containers = self.reader.containers();
+        let fetch = || containers.fetch_groups(&wanted.loaded, &read);
+        match fetching.read(read.bytes, fetch) {
+            Ok(bytes) => {
+                let wanted = Arc::clone(wanted);
+                let fetched = FetchedGroups {
+                    wanted,
+                    read,
+                    bytes,
+                };
+                fetching.hand_on(room, fetched)
+            }
+            Err(_) if read.groups.len() > 1 => {
+                drop(room);
+                for read in read.one_by_one(&wanted.loaded.section) {
+                    self.fetch_groups(wanted, read, fetching)?;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.lose_group(wanted, read.groups[0], &error);
+                Ok(())
+            }
+        }
+    }
+
+    fn lose_group(&self, wanted: &Wanted, group: usize, error: &ObjectError) {
+        let error = error.to_string();
+        for need in &wanted.needs[group] {
+            self.sink.lost(need.stream, need.offset, 1, &error);
+        }
+    }
+
+    fn restore_group(
+        &self,
+        wanted: &Wanted,
+        group: usize,
+        sealed: &mut [u8],
+        opener: &mut GroupOpener,
+    ) {
+        let stages = opener.stages().clone();
+        let plain = match opener.open(&wanted.loaded, group, sealed) {
+            Ok(plain) => plain,
+            Err(error) => return self.lose_group(wanted, group, &error),
+        };
+        let places = ChunkPlaces::of(&wanted.loaded, group);
+        let needs = &wanted.needs[group];
+        let verify = stages.meter(Stage::Verify);
+        let damage = verify.busy(plain.len() as u64, || {
+            self.damage(&wanted.loaded, &places, plain, needs)
+        });
+        for need in needs {
+            let damaged = damage.iter().find(|(chunk, _)| need.chunks.contains(chunk));
+            match damaged {
+                None => {
+                    let bytes = &plain[places.range(&need.chunks)];
+                    self.sink.write(need.stream, need.offset, bytes);
+                }
+                Some((_, error)) => {
+                    let error = error.to_string();
+                    self.sink.lost(need.stream, need.offset, 1, &error);
                 }
             }
-        });
-}
-
-/// Where a part of a piece begins in its stream.
-fn offset_of(loaded: &LoadedSection, piece: &Piece, part: &std::ops::Range<usize>) -> u64 {
-    let before = &loaded.section.lengths[piece.first_chunk as usize..part.start];
-    piece.offset + before.iter().map(|&length| u64::from(length)).sum::<u64>()
-}
-
-fn restore_group(
-    reader: &Reader,
-    loaded: &LoadedSection,
-    index: usize,
-    plain: &[u8],
-    needs: &[(Piece, std::ops::Range<usize>)],
-    sink: &dyn ChunkSink,
-) {
-    let section = &loaded.section;
-    let group = &section.groups[index];
-    let first = group.first_chunk as usize;
-    let count = group.chunk_count as usize;
-    let mut starts = Vec::with_capacity(count + 1);
-    let mut start = 0usize;
-    starts.push(start);
-    for &length in &section.lengths[first..first + count] {
-        start += length as usize;
-        starts.push(start);
+        }
     }
-    // Each needed chunk is verified once, however many streams it goes to.
-    let mut verified: Vec<Option<bool>> = vec![None; count];
-    for (piece, part) in needs {
-        let offset = offset_of(loaded, piece, part);
-        let mut damage = None;
-        for chunk in part.clone() {
-            let known = &mut verified[chunk - first];
-            if *known == Some(true) {
+
+    /// The needed chunks of a group that do not have their fingerprints. Each is looked at once,
+    /// however many streams it goes to.
+    fn damage(
+        &self,
+        loaded: &LoadedSection,
+        places: &ChunkPlaces,
+        plain: &[u8],
+        needs: &[Need],
+    ) -> Vec<(usize, ObjectError)> {
+        let mut is_verified = vec![false; places.starts.len() - 1];
+        let mut damage = Vec::new();
+        for chunk in needs.iter().flat_map(|need| need.chunks.clone()) {
+            let is_known = &mut is_verified[chunk - places.first];
+            if std::mem::replace(is_known, true) {
                 continue;
             }
-            let chunk_bytes = &plain[starts[chunk - first]..starts[chunk - first + 1]];
-            match reader.containers().verify_chunk(loaded, chunk, chunk_bytes) {
-                Ok(()) => *known = Some(true),
-                Err(error) => damage = Some(error),
+            let bytes = &plain[places.range(&(chunk..chunk + 1))];
+            if let Err(error) = self.reader.containers().verify_chunk(loaded, chunk, bytes) {
+                damage.push((chunk, error));
             }
         }
-        match damage {
-            None => {
-                let range = starts[part.start - first]..starts[part.end - first];
-                sink.write(piece.stream, offset, &plain[range]);
-            }
-            Some(error) => sink.lost(piece.stream, 1, &error.to_string()),
+        damage
+    }
+}
+
+/// Where the chunks of a group stand in its plaintext.
+struct ChunkPlaces {
+    first: usize,
+    /// One more than there are chunks.
+    starts: Vec<usize>,
+}
+
+impl ChunkPlaces {
+    fn of(loaded: &LoadedSection, group: usize) -> Self {
+        let section = &loaded.section;
+        let group = &section.groups[group];
+        let first = group.first_chunk as usize;
+        let mut starts = Vec::with_capacity(group.chunk_count as usize + 1);
+        let mut start = 0usize;
+        starts.push(start);
+        for &length in &section.lengths[first..first + group.chunk_count as usize] {
+            start += length as usize;
+            starts.push(start);
         }
+        Self { first, starts }
+    }
+
+    fn range(&self, chunks: &Range<usize>) -> Range<usize> {
+        self.starts[chunks.start - self.first]..self.starts[chunks.end - self.first]
     }
 }

@@ -16,7 +16,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
+use engine::pipeline::{ReadingRoom, Stage};
 use engine::restore::{Reader, RestorePlan};
 
 pub use options::{Overwrite, RestoreOptions, RestoreReport};
@@ -82,7 +84,8 @@ impl Repository {
         options: &RestoreOptions,
         progress: &Progress,
     ) -> Result<RestoreReport, RestoreError> {
-        let reader = self.engine().reader().map_err(RepositoryError::from)?;
+        let engine = self.engine().metered(&progress.stages);
+        let reader = engine.reader().map_err(RepositoryError::from)?;
         let tree = SnapshotTree::new(reader.clone(), snapshot);
         let selection = Selection::new(options)?;
         if subpath.is_none() && options.include.is_empty() && options.exclude.is_empty() {
@@ -116,7 +119,8 @@ impl Repository {
             },
             applier: Applier::new(rule),
             progress,
-            threads: self.settings().threads,
+            room: engine.reading_room(),
+            planning_since: Instant::now(),
             target: target.to_owned(),
             plan: RestorePlan::default(),
             jobs: Vec::new(),
@@ -169,7 +173,8 @@ struct Restore<'a> {
     existing: Existing,
     applier: Applier,
     progress: &'a Progress,
-    threads: usize,
+    room: ReadingRoom,
+    planning_since: Instant,
     target: PathBuf,
     plan: RestorePlan,
     jobs: Vec<FileJob>,
@@ -420,10 +425,17 @@ impl<'a> Restore<'a> {
             counts: &self.counts,
             open_files: AtomicUsize::new(0),
         };
+        let meter = self.progress.stages.meter(Stage::Plan);
+        let bytes = jobs.iter().map(|job| job.entry.size).sum();
+        meter.set_threads(1);
+        meter.worked(self.planning_since.elapsed(), bytes);
         for number in self.empty.drain(..) {
             sink.write_empty(&jobs[number]);
         }
-        let containers = self.plan.execute(&self.reader, self.threads, &sink);
+        let execute = || self.plan.execute(&self.reader, &self.room, &sink);
+        let containers = meter.blocked(execute);
+        self.planning_since = Instant::now();
+        sink.finish();
         self.report.containers_read += containers as u64;
         for first in self.first_links.values_mut() {
             if let Some(job) = jobs.get(first.job)

@@ -1,8 +1,9 @@
 //! Writes restored bytes into files: the receiving end of a restore plan.
 //!
 //! A file is created when its first bytes come, from whatever thread, and gets its metadata
-//! when its last ones are written. A file of which anything was lost is removed and reported:
-//! what stands in the target at the end is whole. Where files may be replaced, a new one grows
+//! when its last ones are written. A file of which anything was lost is removed, and reported when
+//! the batch is done, in the order of the files: what stands in the target at the end is whole,
+//! and what is said does not depend on which thread was faster. Where files may be replaced, a new one grows
 //! under a name of its own and takes the place of the old one when it is whole: one that can't
 //! be restored does not cost the one that was there.
 
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use engine::object::ObjectId;
+use engine::pipeline::Stage;
 use engine::restore::ChunkSink;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -35,6 +37,8 @@ pub(super) struct FileJob {
     pub entry: Entry,
     /// For messages.
     pub path: PathBuf,
+    /// In how many parts its bytes come.
+    parts: usize,
     state: Mutex<FileState>,
 }
 
@@ -43,14 +47,32 @@ struct FileState {
     parts_left: usize,
     created: Option<Created>,
     open: Option<File>,
-    failure: Option<String>,
+    /// What went wrong first in the file, and where.
+    failure: Option<(u64, String)>,
+    /// Metadata that could not be restored.
+    problems: Vec<crate::files::Problem>,
+    is_complete: bool,
     is_whole: bool,
+}
+
+impl FileState {
+    /// Something went wrong at `offset`: what is nearest to the start of the file is kept.
+    fn fail(&mut self, offset: u64, message: String) {
+        if self
+            .failure
+            .as_ref()
+            .is_none_or(|(first, _)| offset < *first)
+        {
+            self.failure = Some((offset, message));
+        }
+    }
 }
 
 /// A file that was made.
 #[derive(Debug, Clone)]
 struct Created {
-    identity: Identity,
+    /// Which file it is; not asked for where nobody will open it again.
+    identity: Option<Identity>,
     /// Its name while it is not whole.
     name: Vec<u8>,
 }
@@ -62,12 +84,15 @@ impl FileJob {
             created: None,
             open: None,
             failure: None,
+            problems: Vec::new(),
+            is_complete: false,
             is_whole: false,
         };
         Self {
             directory,
             entry,
             path,
+            parts,
             state: Mutex::new(state),
         }
     }
@@ -104,29 +129,46 @@ pub(super) struct FileSink<'a> {
 impl FileSink<'_> {
     /// Restores a file that has no stored bytes.
     pub fn write_empty(&self, job: &FileJob) {
-        let mut state = job.lock();
-        self.part_done(job, &mut state, |file| {
-            let _ = file;
-            Ok(())
-        });
+        let meter = self.progress.stages.meter(Stage::Write);
+        meter.busy(0, || self.write_part(job, &mut job.lock(), 0, &[]));
     }
 
-    fn part_done(
-        &self,
-        job: &FileJob,
-        state: &mut FileState,
-        write: impl FnOnce(&File) -> Result<(), FilesError>,
-    ) {
-        if state.failure.is_none()
-            && let Err(error) = self.open(job, state).and_then(|file| {
-                let outcome = write(&file);
-                state.open = Some(file);
-                outcome
-            })
-        {
-            state.failure = Some(error.to_string());
+    /// Says what became of the files, in their order. Those that are not complete by now, because
+    /// somebody asked for a stop, are removed.
+    pub fn finish(&self) {
+        for job in self.jobs {
+            let mut state = job.lock();
+            if !state.is_complete {
+                if state.created.is_none() && state.failure.is_none() {
+                    continue; // Never begun.
+                }
+                state.fail(u64::MAX, "the restore was interrupted".to_owned());
+                self.complete(job, &mut state);
+            }
+            report_metadata(self.progress, self.counts, &state.problems);
+            if let Some((_, message)) = state.failure.take() {
+                report_failure(self.progress, self.counts, &job.path, message);
+            }
         }
-        state.parts_left = state.parts_left.saturating_sub(1);
+    }
+
+    fn write_part(&self, job: &FileJob, state: &mut FileState, offset: u64, bytes: &[u8]) {
+        if state.failure.is_none() {
+            let is_all = job.parts <= 1 && bytes.len() as u64 == job.entry.size;
+            let written = self.open(job, state, is_all).and_then(|file| {
+                let written = file.write_all_at(bytes, offset);
+                state.open = Some(file);
+                Ok(written?)
+            });
+            if let Err(error) = written {
+                state.fail(offset, error.to_string());
+            }
+        }
+        self.parts_done(job, state, 1);
+    }
+
+    fn parts_done(&self, job: &FileJob, state: &mut FileState, parts: usize) {
+        state.parts_left = state.parts_left.saturating_sub(parts);
         if state.parts_left == 0 {
             self.complete(job, state);
         } else if state.open.is_some() && self.open_files.load(Ordering::Relaxed) > OPEN_FILES_MAX {
@@ -134,7 +176,8 @@ impl FileSink<'_> {
         }
     }
 
-    fn open(&self, job: &FileJob, state: &mut FileState) -> Result<File, FilesError> {
+    /// The file, created if need be: with its length, unless all of it `is_all` written at once.
+    fn open(&self, job: &FileJob, state: &mut FileState, is_all: bool) -> Result<File, FilesError> {
         if let Some(file) = state.open.take() {
             return Ok(file);
         }
@@ -146,9 +189,15 @@ impl FileSink<'_> {
                     Existing::Replace => temporary_name(),
                 };
                 let file = create_file(&directory, &name, Existing::Keep)?;
-                let identity = Status::of(&file)?.identity;
-                state.created = Some(Created { identity, name });
-                if job.entry.size > 0 {
+                let mut created = Created {
+                    identity: None,
+                    name,
+                };
+                if job.parts > 1 {
+                    created.identity = Some(Status::of(&file)?.identity);
+                }
+                state.created = Some(created);
+                if !is_all {
                     set_length(&file, job.entry.size)?;
                 }
                 file
@@ -157,7 +206,7 @@ impl FileSink<'_> {
                 let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let name = OsStr::from_bytes(&created.name);
                 let file = rustix::fs::openat(&directory, name, flags, Mode::empty())?;
-                if Status::of(&file)?.identity != created.identity {
+                if Some(Status::of(&file)?.identity) != created.identity {
                     return Err(FilesError::Replaced);
                 }
                 File::from(file)
@@ -174,13 +223,12 @@ impl FileSink<'_> {
     }
 
     fn complete(&self, job: &FileJob, state: &mut FileState) {
+        state.is_complete = true;
         if state.failure.is_none()
             && let Some(file) = &state.open
         {
-            let mut problems = Vec::new();
             self.applier
-                .apply_open(file, &job.entry, &job.path, &mut problems);
-            report_metadata(self.progress, self.counts, &problems);
+                .apply_open(file, &job.entry, &job.path, &mut state.problems);
             match take_place(job, state) {
                 Ok(()) => {
                     state.is_whole = true;
@@ -189,21 +237,17 @@ impl FileSink<'_> {
                         .bytes
                         .fetch_add(job.entry.size, Ordering::Relaxed);
                 }
-                Err(error) => state.failure = Some(error.to_string()),
+                Err(error) => state.fail(0, error.to_string()),
             }
         }
         self.close(state);
-        if let Some(failure) = &state.failure {
-            let mut message = failure.clone();
-            if let Some(created) = &state.created {
-                match remove(job, &created.name) {
-                    Ok(()) => message.push_str("; what was written of it is removed"),
-                    Err(error) => {
-                        message.push_str(&format!("; an incomplete file is left there: {error}"));
-                    }
+        if let (Some((_, message)), Some(created)) = (&mut state.failure, &state.created) {
+            match remove(job, &created.name) {
+                Ok(()) => message.push_str("; what was written of it is removed"),
+                Err(error) => {
+                    message.push_str(&format!("; an incomplete file is left there: {error}"));
                 }
             }
-            report_failure(self.progress, self.counts, &job.path, message);
         }
         Progress::add(&self.progress.files_done, 1);
     }
@@ -270,25 +314,23 @@ impl ChunkSink for FileSink<'_> {
     fn write(&self, stream: u32, offset: u64, bytes: &[u8]) {
         let job = &self.jobs[stream as usize];
         self.progress.set_current(job.path.as_os_str().as_bytes());
-        let mut state = job.lock();
-        if self.progress.is_cancelled() {
-            state
-                .failure
-                .get_or_insert_with(|| "the restore was interrupted".to_owned());
-        }
-        self.part_done(job, &mut state, |file| {
-            file.write_all_at(bytes, offset)?;
-            Ok(())
+        let meter = self.progress.stages.meter(Stage::Write);
+        let mut state = meter.blocked(|| job.lock());
+        meter.busy(bytes.len() as u64, || {
+            self.write_part(job, &mut state, offset, bytes);
         });
+        drop(state);
         Progress::add(&self.progress.bytes_done, bytes.len() as u64);
     }
 
-    fn lost(&self, stream: u32, parts: usize, error: &str) {
+    fn lost(&self, stream: u32, offset: u64, parts: usize, error: &str) {
         let job = &self.jobs[stream as usize];
         let mut state = job.lock();
-        state.failure.get_or_insert_with(|| error.to_owned());
-        for _ in 0..parts {
-            self.part_done(job, &mut state, |_| Ok(()));
-        }
+        state.fail(offset, error.to_owned());
+        self.parts_done(job, &mut state, parts);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.progress.is_cancelled()
     }
 }
