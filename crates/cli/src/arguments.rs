@@ -93,7 +93,8 @@ pub struct GlobalArguments {
     #[arg(long, global = true, value_name = "COUNT", value_parser = parse_threads)]
     pub threads: Option<NonZeroUsize>,
 
-    /// Files that are read at the same time [default: one for each processor, at least 2]
+    /// Files, or containers when reading back, that are read at the same time [default: one for each
+    /// processor, at least 2]
     #[arg(long, global = true, value_name = "COUNT", value_parser = parse_threads)]
     pub read_concurrency: Option<NonZeroUsize>,
 

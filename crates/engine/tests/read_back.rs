@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{engine_on, noise, small_settings, text};
 use engine::container::ContainerKind;
-use engine::object::{MemoryStore, ObjectKey, ObjectKind, ObjectStore};
+use engine::object::{MemoryStore, ObjectKey, ObjectKind};
 use engine::pipeline::Stage;
 use engine::recipe::Recipe;
 use engine::restore::{ChunkSink, RestorePlan};

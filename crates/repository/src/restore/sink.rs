@@ -241,13 +241,11 @@ impl FileSink<'_> {
             }
         }
         self.close(state);
-        if let (Some((_, message)), Some(created)) = (&mut state.failure, &state.created) {
-            match remove(job, &created.name) {
-                Ok(()) => message.push_str("; what was written of it is removed"),
-                Err(error) => {
-                    message.push_str(&format!("; an incomplete file is left there: {error}"));
-                }
-            }
+        // Whether anything was written before depends on the threads: no word about it.
+        if let (Some((_, message)), Some(created)) = (&mut state.failure, &state.created)
+            && let Err(error) = remove(job, &created.name)
+        {
+            message.push_str(&format!("; an incomplete file is left there: {error}"));
         }
         Progress::add(&self.progress.files_done, 1);
     }
