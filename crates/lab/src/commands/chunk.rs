@@ -17,17 +17,14 @@ use crate::report::chunk_report::ChunkReport;
 use crate::report::{chunk_page, chunk_table};
 use crate::units::{parse_bytes, parse_chunk_bytes};
 
-const AFTER_HELP: &str = "\
+const AFTER_HELP: &str = concat!(
+    "\
 Sizes are like 8K, 64KiB, 1.5M or 4096. An entry of LIST may have settings of its own:
   --algorithm fastcdc:min=6K,normal=10K,level=2,gear,rabin:window=64,label=R64
 Files given are cut one by one; directories are walked down, symlinks in them left out.
-
-Exit codes:
-    0  done
-    1  failed
-    2  wrong usage
-    3  measured, but some files could not be read
-  130  interrupted";
+",
+    exit_codes!()
+);
 
 /// What to cut, and how.
 #[derive(Debug, Args)]

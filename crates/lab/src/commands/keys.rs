@@ -17,16 +17,13 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::units::{self, parse_bytes, parse_chunk_bytes};
 
-const AFTER_HELP: &str = "\
+const AFTER_HELP: &str = concat!(
+    "\
 The dedup ratio differs by a percent from key to key, and smaller chunks save more whatever cuts
 them: so ratios are averaged over keys, and compared at the mean chunk of the first algorithm.
-
-Exit codes:
-    0  done
-    1  failed
-    2  wrong usage
-    3  measured, but some files could not be read
-  130  interrupted";
+",
+    exit_codes!()
+);
 
 /// What to cut, by which chunkers, under how many keys.
 #[derive(Debug, Args)]

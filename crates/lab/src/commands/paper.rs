@@ -46,57 +46,45 @@ pub enum Paper {
     PDedupe(Box<LoadedArguments>),
 }
 
-const FASTCDC_HELP: &str = "\
+const FASTCDC_HELP: &str = concat!(
+    "\
 Data sets are called as in the paper: TAR, LNX, WEB, VMA, VMB, RDB, SYN. One given twice is made
 of both paths. `onefold-lab dataset` builds some that are like them.
 Experiments are fig5, fig9, table3, fig10, fig11, fig12, fig13, table4, table5, table6, fig14,
 fig15. Without data, only fig5 and table6 can be run.
+",
+    exit_codes!()
+);
 
-Exit codes:
-    0  done
-    1  failed
-    2  wrong usage
-    3  measured, but some files could not be read
-  130  interrupted";
-
-const SS_CDC_HELP: &str = "\
+const SS_CDC_HELP: &str = concat!(
+    "\
 Data sets may have any name; with one of the paper's (Cassandra, Redis, Debian, Linux-src, Neo4j,
 Wordpress, Nodejs) its figures stand beside. One given twice is made of both paths.
 Experiments are fig2.1, table2.1, fig2.5, fig2.6, fig2.7, fig2.8, fig2.9, fig2.10. Without data, only
 table2.1 can be run, on random numbers.
+",
+    exit_codes!()
+);
 
-Exit codes:
-    0  done
-    1  failed
-    2  wrong usage
-    3  measured, but some files could not be read
-  130  interrupted";
-
-const RAPIDCDC_HELP: &str = "\
+const RAPIDCDC_HELP: &str = concat!(
+    "\
 Data sets may have any name; with one of the paper's (Google-news, Linux-tar, Cassandra, Redis,
 Debian, Neo4j, Wordpress, Nodejs) its figures stand beside. One given twice is made of both paths.
 Experiments are fig3.1, fig3.2, fig3.3, fig3.7, fig3.8, fig3.9, fig3.10, fig3.11, fig3.12, fig3.13,
 fig3.14, fig3.15, fig3.16, fig3.17. Without data, fig3.7 to fig3.11 are run, on files that are made up.
+",
+    exit_codes!()
+);
 
-Exit codes:
-    0  done
-    1  failed
-    2  wrong usage
-    3  measured, but some files could not be read
-  130  interrupted";
-
-const P_DEDUPE_HELP: &str = "\
+const P_DEDUPE_HELP: &str = concat!(
+    "\
 Data sets may have any name; with one of the paper's (SciLab, GCC, Linux, Centos, Fedora, Freebsd,
 Redis, Bench) its figures stand beside. One given twice is made of both paths.
 Experiments are fig9, fig11, eq8, table3, table5, table6. Without data, only eq8 can be run, on random
 numbers.
-
-Exit codes:
-    0  done
-    1  failed
-    2  wrong usage
-    3  measured, but some files could not be read
-  130  interrupted";
+",
+    exit_codes!()
+);
 
 /// What all papers are asked.
 #[derive(Debug, Args)]
