@@ -7,6 +7,9 @@
 //! the keys, make a curve, which is read off (between two points, or beyond the nearest two, along
 //! their line) where the mean chunk is the first contestant's own.
 //!
+//! The data is read once for each contestant. Memory: as [`measure`] says, for each key and normal
+//! size; that is four times as many at a time as there are keys.
+//!
 //! The ratio of one key says little: between keys it differs by a percent or more, and smaller
 //! chunks save more whatever cuts them.
 
@@ -86,15 +89,15 @@ pub fn measure_keys(
     for contestant in contestants {
         let parameters = keyed_parameters(contestant)?;
         let variants = normal_sizes(&parameters);
-        let mut points = Vec::new();
-        for variant in &variants {
-            let keyed: Vec<_> = (1..=keys)
-                .map(|seed| with_key(contestant, *variant, seed))
-                .collect();
-            let measurement = measure(&keyed, data, &effort, progress)?;
-            points.push(estimates(&measurement.outcomes));
-            notices = measurement.reading.notices;
-        }
+        // All at once, so that the data is read once: those of a variant follow each other.
+        let keyed: Vec<_> = variants
+            .iter()
+            .flat_map(|variant| (1..=keys).map(|seed| with_key(contestant, *variant, seed)))
+            .collect();
+        let measurement = measure(&keyed, data, &effort, progress)?;
+        let of_variants = measurement.outcomes.chunks(keys.max(1) as usize);
+        let points: Vec<_> = of_variants.map(estimates).collect();
+        notices = measurement.reading.notices;
         let asked = points[if variants.len() > 1 { AS_ASKED } else { 0 }];
         let first_mean = results
             .first()
