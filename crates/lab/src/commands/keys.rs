@@ -15,6 +15,7 @@ use crate::chunk::selection::{self, Setting};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
+use crate::report::chunk_report::program;
 use crate::units::{self, parse_bytes, parse_chunk_bytes};
 
 const AFTER_HELP: &str = concat!(
@@ -58,9 +59,13 @@ pub struct KeysArguments {
     pub quiet: bool,
 }
 
-/// The report.
+/// The report (docs/guide/lab-json.md).
 #[derive(Debug, Serialize)]
 struct Report {
+    event: &'static str,
+    command: &'static str,
+    /// Name and version of this program.
+    program: String,
     /// Bytes of all files.
     bytes: u64,
     keys: u64,
@@ -124,6 +129,9 @@ pub fn run(arguments: &KeysArguments) -> anyhow::Result<()> {
         return Err(Failure::usage("no algorithm is left").into());
     };
     let report = Report {
+        event: "summary",
+        command: "keys",
+        program: program(),
         bytes: data.bytes(),
         keys: arguments.keys,
         results: outcomes

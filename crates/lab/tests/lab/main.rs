@@ -4,6 +4,7 @@
 
 mod chunk;
 mod documented;
+mod keys;
 mod paper;
 mod paper_in_memory;
 mod sandbox;
