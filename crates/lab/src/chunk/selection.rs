@@ -8,7 +8,7 @@
 
 use chunking::{ALGORITHMS, Algorithm, Isa, OWN_PARAMETERS, OwnParameter, Parameters, Rolling};
 
-use super::contestant::{Contestant, Method, Running};
+use super::contestant::{Contestant, Method, Running, rolling_name};
 use super::rivals::{RIVALS, Rival};
 use crate::failure::Failure;
 use crate::units::{self, short_bytes};
@@ -44,6 +44,16 @@ const OWN_NAMES: [(&str, OwnParameter); 7] = [
     ("jump-trigger", OwnParameter::JumpTrigger),
     ("jump", OwnParameter::JumpBytes),
     ("hash-bits", OwnParameter::HashBits),
+];
+
+/// All ways of rolling. The first and the last take whatever loop there is, the others are loops
+/// that only some algorithms have.
+const ROLLINGS: [Rolling; 5] = [
+    Rolling::Fastest,
+    Rolling::OneByte,
+    Rolling::TwoBytes,
+    Rolling::TwoStage,
+    Rolling::InOrder,
 ];
 
 impl Setting {
@@ -115,18 +125,13 @@ fn names() -> String {
     all.into_iter().chain(own).collect::<Vec<_>>().join(", ")
 }
 
-/// `fastest`, `one`, `two`, `in-order`, `two-stage`.
+/// One of [`ROLLINGS`].
 pub fn parse_rolling(text: &str) -> Result<Rolling, String> {
-    match text {
-        "fastest" => Ok(Rolling::Fastest),
-        "one" => Ok(Rolling::OneByte),
-        "two" => Ok(Rolling::TwoBytes),
-        "in-order" => Ok(Rolling::InOrder),
-        "two-stage" => Ok(Rolling::TwoStage),
-        _ => Err(format!(
-            "'{text}' is no way of rolling; they are fastest, one, two, in-order, two-stage"
-        )),
-    }
+    let found = ROLLINGS.into_iter().find(|way| rolling_name(*way) == text);
+    found.ok_or_else(|| {
+        let names = ROLLINGS.map(rolling_name).join(", ");
+        format!("'{text}' is no way of rolling; they are {names}")
+    })
 }
 
 /// A level of instruction sets that this machine has.
@@ -318,18 +323,23 @@ fn named(entry: &Entry<'_>, common: &[Setting]) -> Result<Contestant, Failure> {
     Ok(Contestant::own(label, parameters, running))
 }
 
+/// How many of [`ROLLINGS`] every algorithm has.
+const WAYS_OF_ALL: usize = 2;
+
 /// What an algorithm can be told.
 fn hint_of(algorithm: Algorithm) -> String {
-    let mut names = vec!["min", "avg", "max"];
+    let mut names = ["min", "avg", "max"].map(str::to_owned).to_vec();
     if Parameters::new(algorithm).has_levels() {
-        names.push("level");
+        names.push("level".to_owned());
     }
-    if algorithm == Algorithm::FastCdc {
-        names.push("rolling");
+    let ways = ROLLINGS.into_iter().filter(|way| way.is_of(algorithm));
+    let ways: Vec<_> = ways.map(rolling_name).collect();
+    if ways.len() > WAYS_OF_ALL {
+        names.push(format!("rolling ({})", ways.join(", ")));
     }
     for info in OWN_PARAMETERS {
         if info.parameter.is_of(algorithm) {
-            names.push(Setting::Own(info.parameter, 0).name());
+            names.push(Setting::Own(info.parameter, 0).name().to_owned());
         }
     }
     format!("it has {}", names.join(", "))
@@ -491,7 +501,21 @@ mod tests {
         }
         let failure = select("fastcdc,gear", &[Setting::Level(1)]).unwrap_err();
         assert!(failure.message.contains("gear has no setting 'level'"));
-        assert_eq!(failure.hint.as_deref(), Some("it has min, avg, max"));
+        let hint = "it has min, avg, max, rolling (fastest, one, two-stage, in-order)";
+        assert_eq!(failure.hint.as_deref(), Some(hint));
+    }
+
+    #[test]
+    fn hints_name_the_loops_that_an_algorithm_has() {
+        for info in ALGORITHMS {
+            let hint = hint_of(info.algorithm);
+            let words: Vec<_> = hint.split([' ', ',', '(', ')']).collect();
+            for way in [Rolling::OneByte, Rolling::TwoBytes, Rolling::TwoStage] {
+                let is_named = words.contains(&rolling_name(way));
+                assert_eq!(is_named, way.is_of(info.algorithm), "{hint}");
+            }
+        }
+        assert_eq!(hint_of(Algorithm::Fixed), "it has min, avg, max");
     }
 
     #[test]
