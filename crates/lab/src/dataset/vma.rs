@@ -2,8 +2,9 @@
 //!
 //! Stands for VMA of FastCDC and Odess, and for Centos, Fedora and Freebsd of P-Dedupe: images
 //! of virtual machines of different releases. With 64 MiB or more an image, root and debootstrap
-//! they are Debian systems, three releases with different packages in turn; otherwise they are
-//! made of different packages of this machine's release, unpacked.
+//! they are Debian systems, three releases with different packages in turn: little more than the
+//! minimum, or from 384 MiB on compilers, interpreters and servers, so that most of an image is
+//! not empty. Otherwise they are made of different packages of this machine's release, unpacked.
 
 use std::collections::HashMap;
 
@@ -33,6 +34,25 @@ const SYSTEMS: [(&str, &str); 9] = [
     ("bookworm", "nginx-light,sqlite3"),
 ];
 
+/// From here on the larger systems fit.
+const LARGE_BYTES: u64 = 384 << 20;
+
+/// Releases and what is installed beside the minimum where there is room.
+const LARGE_SYSTEMS: [(&str, &str); 9] = [
+    ("bookworm", "build-essential"),
+    ("trixie", "build-essential"),
+    ("bookworm", "gcc,python3,git,sqlite3"),
+    ("bullseye", "build-essential"),
+    ("trixie", "gcc,python3,git,sqlite3"),
+    ("bookworm", "default-jre-headless,python3"),
+    ("trixie", "openssh-server,nginx-light,python3,vim"),
+    ("bullseye", "default-jre-headless,python3"),
+    (
+        "bookworm",
+        "openssh-server,nginx-light,vim,gcc,redis-server",
+    ),
+];
+
 /// Adds the images that are missing.
 ///
 /// # Errors
@@ -50,7 +70,12 @@ pub fn build(site: &mut Site) -> Result<()> {
             continue;
         }
         let (trees, label) = if is_bootstrapped {
-            let (release, extra) = SYSTEMS[(number - 1) % SYSTEMS.len()];
+            let systems = if bytes < LARGE_BYTES {
+                SYSTEMS
+            } else {
+                LARGE_SYSTEMS
+            };
+            let (release, extra) = systems[(number - 1) % systems.len()];
             let tree = debian::bootstrap(site, "system", release, extra)?;
             (vec![tree], format!("{release} {extra}").trim().to_owned())
         } else {
