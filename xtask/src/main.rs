@@ -14,7 +14,7 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
 
   tidy                   check the house rules; fails when one is broken
-  compare [OPTIONS] DIR  back up the versions in DIR with several tools and compare them
+  compare [OPTIONS] DIR  install several backup tools, back the versions in DIR up, compare
 ";
 
 fn main() -> ExitCode {

@@ -7,6 +7,8 @@ use super::measure::Usage;
 /// All figures of one run of one tool.
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
+    /// Which run it was, from 1.
+    pub run: u32,
     /// Each backup that stored something, in order.
     pub backups: Vec<Usage>,
     /// A backup of the tree as it was.
@@ -21,12 +23,25 @@ pub struct Figures {
     pub repository_files: u64,
     /// What the tool keeps besides: caches, configuration, logs.
     pub state_bytes: u64,
+    /// Snapshots in the repository at the end.
+    pub snapshots: usize,
     /// In what the restored tree differs from the original, if it does.
     pub difference: Option<String>,
 }
 
+/// Which table of the report a column stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// Times and sizes.
+    Results,
+    /// Processor time and memory.
+    Costs,
+}
+
 /// A column of the report: its name in JSON, its head in the table, its digits, its value.
 pub struct Column {
+    /// Where it stands.
+    pub table: Table,
     /// Unit last.
     pub name: &'static str,
     /// For a person.
@@ -39,13 +54,14 @@ pub struct Column {
 
 const MIB: f64 = 1_048_576.0;
 
-fn column(
+fn result(
     name: &'static str,
     head: &'static str,
     digits: usize,
     value: fn(&Figures) -> f64,
 ) -> Column {
     Column {
+        table: Table::Results,
         name,
         head,
         digits,
@@ -53,34 +69,62 @@ fn column(
     }
 }
 
+fn cost(name: &'static str, head: &'static str, value: fn(&Figures) -> f64) -> Column {
+    Column {
+        table: Table::Costs,
+        name,
+        head,
+        digits: if name.ends_with("_s") { 2 } else { 1 },
+        value,
+    }
+}
+
 /// The columns, in order.
-pub fn columns() -> [Column; 11] {
+pub fn columns() -> [Column; 17] {
     [
-        column("backup_s", "backup, s", 2, |f| {
+        result("backup_s", "backup, s", 2, |f| {
             f.backups.iter().map(|u| u.seconds).sum()
         }),
-        column("backup_processor_s", "CPU, s", 2, |f| {
-            f.backups.iter().map(|u| u.processor_seconds).sum()
-        }),
-        column("first_backup_s", "first backup, s", 2, |f| {
+        result("first_backup_s", "first backup, s", 2, |f| {
             f.backups.first().map_or(0.0, |u| u.seconds)
         }),
-        column("unchanged_s", "unchanged, s", 2, |f| f.unchanged.seconds),
-        column("restore_s", "restore, s", 2, |f| f.restore.seconds),
-        column("check_s", "check with data, s", 2, |f| f.check.seconds),
-        column("repository_mib", "repository, MiB", 2, |f| {
+        result("unchanged_s", "unchanged, s", 2, |f| f.unchanged.seconds),
+        result("restore_s", "restore, s", 2, |f| f.restore.seconds),
+        result("check_s", "check with data, s", 2, |f| f.check.seconds),
+        result("repository_mib", "repository, MiB", 2, |f| {
             f.repository_bytes as f64 / MIB
         }),
-        column("repository_files", "files", 0, |f| {
+        result("repository_files", "files", 0, |f| {
             f.repository_files as f64
         }),
-        column("state_mib", "caches, MiB", 1, |f| {
+        result("state_mib", "caches, MiB", 1, |f| {
             f.state_bytes as f64 / MIB
         }),
-        column("backup_resident_mib", "peak memory, backup, MiB", 1, |f| {
+        cost("backup_processor_s", "backup, CPU s", |f| {
+            f.backups.iter().map(|u| u.processor_seconds).sum()
+        }),
+        cost("unchanged_processor_s", "unchanged, CPU s", |f| {
+            f.unchanged.processor_seconds
+        }),
+        cost("restore_processor_s", "restore, CPU s", |f| {
+            f.restore.processor_seconds
+        }),
+        cost("check_processor_s", "check, CPU s", |f| {
+            f.check.processor_seconds
+        }),
+        cost("backup_resident_mib", "backup, peak MiB", |f| {
             peak_mib(&f.backups)
         }),
-        column("resident_mib", "peak memory, all, MiB", 1, |f| {
+        cost("unchanged_resident_mib", "unchanged, peak MiB", |f| {
+            peak_mib(&[f.unchanged])
+        }),
+        cost("restore_resident_mib", "restore, peak MiB", |f| {
+            peak_mib(&[f.restore])
+        }),
+        cost("check_resident_mib", "check, peak MiB", |f| {
+            peak_mib(&[f.check])
+        }),
+        cost("resident_mib", "all, peak MiB", |f| {
             peak_mib(&f.backups).max(peak_mib(&[f.unchanged, f.restore, f.check]))
         }),
     ]
@@ -94,10 +138,12 @@ fn peak_mib(usages: &[Usage]) -> f64 {
 /// All runs of one tool.
 #[derive(Debug)]
 pub struct ToolRuns {
-    /// Its name.
-    pub name: &'static str,
+    /// How it was asked for.
+    pub label: String,
     /// The version that ran.
     pub version: String,
+    /// Is it another program than ours?
+    pub is_peer: bool,
     /// The runs that came to their end.
     pub figures: Vec<Figures>,
     /// What went wrong in the others.
@@ -106,10 +152,11 @@ pub struct ToolRuns {
 
 impl ToolRuns {
     /// No runs yet.
-    pub fn new(name: &'static str, version: String) -> Self {
+    pub fn new(label: String, version: String, is_peer: bool) -> Self {
         Self {
-            name,
+            label,
             version,
+            is_peer,
             figures: Vec::new(),
             failures: Vec::new(),
         }
@@ -139,11 +186,13 @@ impl ToolRuns {
                 .collect();
             let series: Vec<f64> = figures.backups.iter().map(|usage| usage.seconds).collect();
             run.insert("backup_series_s".to_owned(), json!(series));
+            run.insert("run".to_owned(), json!(figures.run));
+            run.insert("snapshots".to_owned(), json!(figures.snapshots));
             run.insert("difference".to_owned(), json!(figures.difference));
             Value::Object(run)
         });
         json!({
-            "tool": self.name,
+            "tool": self.label,
             "version": self.version,
             "median": medians.collect::<serde_json::Map<_, _>>(),
             "runs": runs.collect::<Vec<_>>(),
@@ -152,7 +201,8 @@ impl ToolRuns {
     }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The middle one, or half of the two in the middle.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let count = values.len();
     let upper = *values.get(count / 2)?;

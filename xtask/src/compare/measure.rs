@@ -45,6 +45,9 @@ pub fn timed(command: &mut Command, log: &Path) -> Result<Usage> {
         .arg(&figures)
         .arg(command.get_program())
         .args(command.get_args());
+    if let Some(directory) = command.get_current_dir() {
+        measured.current_dir(directory);
+    }
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => measured.env(name, value),

@@ -1,19 +1,28 @@
 //! `compare`: the same backups by several tools, one after the other on one machine.
 //!
-//! Enters: a directory of versions `v01` … `vNN` of one tree (`onefold-lab dataset lnx` makes one).
-//! Leaves: `PREFIX.md` and `PREFIX.json`, medians over the runs and every run.
+//! Enters: a directory of versions `v01` … `vNN` of one tree (`onefold-lab dataset lnx` makes one),
+//! or of one file (`v01.rdb`, `v02.rdb` …: `dataset rdb`, `dataset vma`). Leaves: `PREFIX.md` and
+//! `PREFIX.json`, medians over the runs and every run, and ours beside the best peer.
 //!
 //! One absolute path is made to hold version 1, 2, … N in turn (a fresh copy with its times
-//! kept, moved into place: new inodes and ctimes), and each is backed up as one snapshot. With
-//! `--batch` all versions lie under that path and are backed up at once. Then, on the same
-//! repository: a backup of the unchanged tree, a restore of the latest snapshot into an empty
-//! directory, which is compared with the tree, and a check that reads all data.
+//! kept, moved into place: new inodes and ctimes; a file has the same name in that directory each
+//! time), and each is backed up as one snapshot. With `--batch` all versions lie under that path
+//! and are backed up at once. Then, on the same repository: a backup of the unchanged tree, a
+//! restore of the latest snapshot into an empty directory, which is compared with the tree, and a
+//! check that reads all data.
 //!
-//! Timed is the tool's own process and nothing else. Before each step the tree is read once
-//! (warm page cache) and dirty pages are written out.
+//! Timed is the tool's own process and nothing else: its start and the derivation of keys from the
+//! password are part of it. Before each step what it reads, tree or repository, is read once (warm
+//! page cache) and dirty pages are written out. With several runs, tools take turns.
 
+mod contestant;
 mod figures;
+mod install;
+mod machine;
 mod measure;
+mod options;
+mod place;
+mod ratios;
 mod report;
 mod tools;
 mod trees;
@@ -23,194 +32,152 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use contestant::Contestant;
 use figures::{Figures, ToolRuns};
+use machine::Machine;
 use measure::{Usage, timed};
+use options::Options;
+pub use options::USAGE;
+use place::Place;
 use report::Report;
-use tools::{Place, Tool};
+use tools::Tool;
+use trees::Version;
 
-/// How the chore is called.
-pub const USAGE: &str = "\
-compare options:
-  --batch            all versions in one backup, not one after the other
-  --tools A,B,…      of restic, kopia, onefold; default those that are there. The programs are
-                     those in PATH, or in the variables RESTIC, KOPIA, ONEFOLD; onefold is built
-  --runs N           how often; default 1
-  --work DIR         where trees and repositories are put; default the temporary directory
-  --out PREFIX       default ./compare-NAME-MODE
-Needs GNU time and cp -a.
-";
-
-/// What the command line asks for.
-struct Options {
-    is_batch: bool,
-    /// Those asked for; nothing asked for means all that are there.
-    tools: Option<Vec<Tool>>,
-    runs: u32,
-    work: PathBuf,
-    out: Option<PathBuf>,
-    dataset: PathBuf,
-}
-
-impl Options {
-    fn parse(words: &[&str]) -> Result<Self> {
-        let mut options = Self {
-            is_batch: false,
-            tools: None,
-            runs: 1,
-            work: std::env::temp_dir(),
-            out: None,
-            dataset: PathBuf::new(),
-        };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || {
-                words
-                    .next()
-                    .with_context(|| format!("{word} wants a value"))
-            };
-            match word {
-                "--batch" => options.is_batch = true,
-                "--tools" => {
-                    let names = value()?.split(',');
-                    options.tools = Some(names.map(Tool::named).collect::<Result<_>>()?);
-                }
-                "--runs" => options.runs = value()?.parse().context("--runs wants a number")?,
-                "--work" => options.work = PathBuf::from(value()?),
-                "--out" => options.out = Some(PathBuf::from(value()?)),
-                _ if word.starts_with('-') => bail!("no such option: {word}\n{USAGE}"),
-                _ => options.dataset = PathBuf::from(word),
-            }
-        }
-        if !options.dataset.is_dir() {
-            bail!(
-                "no directory of versions was given (`onefold-lab dataset lnx DIR` makes one)\n{USAGE}"
-            );
-        }
-        options.dataset = options.dataset.canonicalize()?;
-        Ok(options)
-    }
-
-    fn mode(&self) -> &'static str {
-        if self.is_batch { "batch" } else { "versions" }
-    }
-
-    fn dataset_name(&self) -> String {
-        let name = self.dataset.file_name().unwrap_or_default();
-        name.to_string_lossy().into_owned()
-    }
-}
-
-/// Runs the comparison that `words` ask for and prints its table.
+/// Runs the comparison that `words` ask for and prints its tables.
 ///
 /// # Errors
 /// When the options make no sense or the machine lacks something. A tool that fails is told in
 /// the report.
 pub fn run(words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
+    if let Some(directory) = &options.install {
+        install::install(directory)?;
+    }
+    match &options.dataset {
+        Some(dataset) => compare(&options, dataset),
+        None => Ok(()),
+    }
+}
+
+fn compare(options: &Options, dataset: &Path) -> Result<()> {
     measure::check_gnu_time()?;
-    let versions = trees::versions(&options.dataset)?;
-    let prefix = options.out.clone().unwrap_or_else(|| {
-        PathBuf::from(format!(
-            "compare-{}-{}",
-            options.dataset_name(),
-            options.mode()
-        ))
-    });
-    let tools = tools_there(&options)?;
+    let versions = trees::versions(dataset)?;
+    let name = dataset.file_name().unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let contestants = contestants(options)?;
     let scratch = Scratch::make(&options.work)?;
+    let mut machine = Machine::here();
     let mut all = Vec::new();
-    for tool in &tools {
-        all.push(ToolRuns::new(tool.name(), tool.version()?));
+    for one in &contestants {
+        let is_peer = one.tool.is_peer();
+        all.push(ToolRuns::new(one.label.clone(), one.version()?, is_peer));
     }
     for run in 1..=options.runs {
-        for (&tool, runs) in tools.iter().zip(&mut all) {
-            eprintln!("run {run} of {}: {}", options.runs, tool.name());
-            let place = Place::make(scratch.path(), tool)?;
-            match measure_tool(tool, &place, &options, &versions) {
-                Ok(figures) => runs.figures.push(figures),
+        for (contestant, runs) in contestants.iter().zip(&mut all) {
+            eprintln!("run {run} of {}: {}", options.runs, contestant.label);
+            let place = Place::make(scratch.path(), contestant.tool.name())?;
+            match measure_contestant(contestant, &place, options.is_batch, &versions) {
+                Ok(figures) => runs.figures.push(Figures { run, ..figures }),
                 Err(error) => {
-                    eprintln!("{} failed: {error:#}", tool.name());
+                    eprintln!("{} failed: {error:#}", contestant.label);
                     runs.failures.push(format!("{error:#}"));
                 }
             }
             place.remove()?;
         }
     }
+    machine.note_load();
     let (mut files, mut bytes) = (0, 0);
     for version in &versions {
-        let (of_version, bytes_of_version) =
-            trees::files_and_bytes(&options.dataset.join(version))?;
+        let (of_version, bytes_of_version) = trees::files_and_bytes(&version.path)?;
         files += of_version;
         bytes += bytes_of_version;
     }
+    let prefix = options
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("compare-{name}-{}", options.mode())));
     let report = Report {
-        dataset: options.dataset_name(),
+        dataset: name,
         mode: options.mode(),
         versions: versions.len(),
         files,
         bytes,
+        machine,
         tools: all,
     };
     report.write(&prefix)?;
-    print!("{}", report.table());
+    print!("{}", report.text());
     Ok(())
 }
 
-/// The tools to compare, built and there.
-fn tools_there(options: &Options) -> Result<Vec<Tool>> {
-    if let Some(tools) = &options.tools {
-        for tool in tools {
-            tool.build()
-                .with_context(|| format!("{} can't be run", tool.name()))?;
+/// Those to compare, built and there.
+fn contestants(options: &Options) -> Result<Vec<Contestant>> {
+    let installed = options.install.as_deref().map(Path::canonicalize);
+    let installed = installed.transpose()?;
+    if let Some(mut contestants) = options.tools.clone() {
+        for one in &mut contestants {
+            one.find(installed.as_deref())
+                .with_context(|| format!("{} can't be run", one.label))?;
         }
-        return Ok(tools.clone());
+        return Ok(contestants);
     }
-    let (there, missing): (Vec<_>, Vec<_>) =
-        Tool::ALL.into_iter().partition(|tool| tool.build().is_ok());
-    for tool in missing {
-        eprintln!("{} is not there and left out", tool.name());
+    let mut there = Vec::new();
+    for mut one in Tool::ALL.map(Contestant::new) {
+        match one.find(installed.as_deref()) {
+            Ok(()) => there.push(one),
+            Err(error) => eprintln!("{} is left out: {error:#}", one.label),
+        }
     }
     Ok(there)
 }
 
-/// Everything that is measured of one tool in one run.
-fn measure_tool(
-    tool: Tool,
+/// Everything that is measured of one contestant in one run.
+fn measure_contestant(
+    contestant: &Contestant,
     place: &Place,
-    options: &Options,
-    versions: &[String],
+    is_batch: bool,
+    versions: &[Version],
 ) -> Result<Figures> {
-    let steps = if options.is_batch {
+    let steps = if is_batch {
         vec![versions]
     } else {
         versions.chunks(1).collect()
     };
-    tool.set_up(place).context("setting up a repository")?;
+    contestant
+        .set_up(place)
+        .context("setting up a repository")?;
     let mut figures = Figures::default();
-    for step in steps {
-        trees::put_into_place(&options.dataset, step, options.is_batch, &place.tree())?;
-        figures.backups.push(backup(tool, place)?);
+    for step in &steps {
+        trees::put_into_place(step, is_batch, &place.tree())?;
+        figures.backups.push(backup(contestant, place)?);
     }
     (figures.repository_files, figures.repository_bytes) =
         trees::files_and_bytes(&place.repository())?;
     (_, figures.state_bytes) = trees::files_and_bytes(&place.state())?;
-    figures.unchanged = backup(tool, place)?;
+    figures.unchanged = backup(contestant, place)?;
+    figures.snapshots = contestant.snapshots(place)?;
+    if figures.snapshots != steps.len() + 1 {
+        bail!(
+            "{} snapshots were made, and it has {}",
+            steps.len() + 1,
+            figures.snapshots
+        );
+    }
 
-    let target = place.target();
-    let mut command = tool.restore(place, &target)?;
-    trees::write_out()?;
+    let mut command = contestant.restore(place)?;
+    trees::warm(&place.repository())?;
     figures.restore = timed(&mut command, &place.log()).context("restore")?;
-    let restored = tool.restored_tree(place, &target);
-    figures.difference = trees::difference(&place.tree(), &restored)?;
-    fs::remove_dir_all(&target)?;
-    trees::write_out()?;
-    figures.check = timed(&mut tool.check(place), &place.log()).context("check")?;
+    figures.difference = trees::difference(&place.tree(), &place.restored_tree())?;
+    fs::remove_dir_all(place.target())?;
+    trees::warm(&place.repository())?;
+    figures.check = timed(&mut contestant.check(place), &place.log()).context("check")?;
     Ok(figures)
 }
 
-fn backup(tool: Tool, place: &Place) -> Result<Usage> {
+fn backup(contestant: &Contestant, place: &Place) -> Result<Usage> {
     trees::warm(&place.tree())?;
-    timed(&mut tool.backup(place), &place.log()).context("backup")
+    timed(&mut contestant.backup(place), &place.log()).context("backup")
 }
 
 /// A directory of our own that goes when we do.

@@ -1,55 +1,93 @@
 //! Directory trees: put into place, read, counted, compared.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// The names of the versions in a data set: `v` and digits, in order.
+/// One version of a data set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// `v01`, or `v01.rdb`.
+    name: String,
+    /// The tree or the file.
+    pub path: PathBuf,
+    /// What stands behind the number in the name of a file, with its dot; none for a tree.
+    ending: Option<String>,
+}
+
+/// The versions in a data set: `v` and digits, in order; for files, with the same ending.
 ///
 /// # Errors
-/// When there are none.
-pub fn versions(dataset: &Path) -> Result<Vec<String>> {
+/// When there are none, or of both kinds.
+pub fn versions(dataset: &Path) -> Result<Vec<Version>> {
     let mut versions = Vec::new();
     for entry in fs::read_dir(dataset)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let number = name
-            .strip_prefix('v')
-            .and_then(|digits| digits.parse::<u32>().ok());
-        if let (Some(number), true) = (number, entry.file_type()?.is_dir()) {
-            versions.push((number, name));
-        }
+        let is_file = entry.file_type()?.is_file();
+        let (stem, ending) = match name.split_once('.') {
+            Some((stem, ending)) if is_file => (stem, Some(format!(".{ending}"))),
+            None if !is_file => (name.as_str(), None),
+            _ => continue,
+        };
+        let digits = stem.strip_prefix('v');
+        let Some(number) = digits.and_then(|digits| digits.parse::<u32>().ok()) else {
+            continue;
+        };
+        let path = entry.path();
+        let version = Version { name, path, ending };
+        versions.push((number, version));
     }
-    versions.sort();
-    if versions.is_empty() {
+    versions.sort_by_key(|(number, _)| *number);
+    let versions: Vec<Version> = versions.into_iter().map(|(_, version)| version).collect();
+    let Some(first) = versions.first() else {
         bail!("no versions v01 … vNN in {}", dataset.display());
+    };
+    if versions
+        .iter()
+        .any(|version| version.ending != first.ending)
+    {
+        bail!("versions of several kinds in {}", dataset.display());
     }
-    Ok(versions.into_iter().map(|(_, name)| name).collect())
+    Ok(versions)
 }
 
-/// Makes `tree` hold a fresh copy of the versions: the contents of one, or all of them below
-/// their names.
+/// Makes `tree` hold a fresh copy of the versions: of one, what is in it, or the file under a
+/// name that is the same for all; of several, all below their names.
+///
+/// Beside files lies another, `newest`, that was made after them: borg reads again what is no
+/// older than the newest file of a backup, which would be all there is.
 ///
 /// # Errors
 /// When copying fails.
-pub fn put_into_place(
-    dataset: &Path,
-    versions: &[String],
-    is_batch: bool,
-    tree: &Path,
-) -> Result<()> {
+pub fn put_into_place(versions: &[Version], is_batch: bool, tree: &Path) -> Result<()> {
     let next = tree.with_extension("next");
-    if is_batch {
+    let is_tree = versions[0].ending.is_none();
+    if is_batch || !is_tree {
         fs::create_dir(&next)?;
-        for version in versions {
-            copy(&dataset.join(version), &next.join(version))?;
-        }
-    } else {
-        copy(&dataset.join(&versions[0]), &next)?;
+    }
+    for version in versions {
+        let to = match &version.ending {
+            _ if is_batch => next.join(&version.name),
+            Some(ending) => next.join(format!("version{ending}")),
+            None => next.clone(),
+        };
+        copy(&version.path, &to)?;
+    }
+    if !is_tree {
+        // Later by the clock of file systems, which may stand still for some milliseconds.
+        thread::sleep(Duration::from_millis(50));
+        fs::write(
+            next.join("newest"),
+            versions[versions.len() - 1].name.as_bytes(),
+        )?;
     }
     if tree.exists() {
         fs::remove_dir_all(tree)?;
@@ -74,7 +112,7 @@ pub fn warm(tree: &Path) -> Result<()> {
     write_out()?;
     for path in below(tree)? {
         if fs::symlink_metadata(&path)?.is_file() {
-            fs::read(&path)?;
+            io::copy(&mut File::open(&path)?, &mut io::sink())?;
         }
     }
     Ok(())
@@ -89,11 +127,14 @@ pub fn write_out() -> Result<()> {
     Ok(())
 }
 
-/// How many files lie below `root`, and their bytes.
+/// How many files lie below `root`, or are it, and their bytes.
 ///
 /// # Errors
 /// When a directory can't be read.
 pub fn files_and_bytes(root: &Path) -> Result<(u64, u64)> {
+    if root.is_file() {
+        return Ok((1, root.metadata()?.len()));
+    }
     let (mut files, mut bytes) = (0, 0);
     for path in below(root)? {
         let metadata = fs::symlink_metadata(&path)?;
@@ -168,4 +209,70 @@ fn below(root: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory of this test's own.
+    fn scratch(name: &str) -> PathBuf {
+        let name = format!("onefold-compare-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn names(versions: &[Version]) -> Vec<&str> {
+        versions
+            .iter()
+            .map(|version| version.name.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn files_follow_each_other_at_one_path() {
+        let root = scratch("files");
+        for name in ["v2.rdb", "v10.rdb", "v1.rdb", "dataset.json", "view.rdb"] {
+            fs::write(root.join(name), name).unwrap();
+        }
+        fs::create_dir(root.join("other")).unwrap();
+        let versions = versions(&root).unwrap();
+        assert_eq!(names(&versions), ["v1.rdb", "v2.rdb", "v10.rdb"]);
+        let tree = root.join("tree");
+        for version in &versions {
+            put_into_place(std::slice::from_ref(version), false, &tree).unwrap();
+            assert_eq!(
+                fs::read(tree.join("version.rdb")).unwrap(),
+                version.name.as_bytes()
+            );
+            assert_eq!(files_and_bytes(&tree).unwrap().0, 2);
+        }
+        put_into_place(&versions, true, &tree).unwrap();
+        assert_eq!(files_and_bytes(&tree).unwrap().0, 4);
+        assert_eq!(files_and_bytes(&versions[0].path).unwrap(), (1, 6));
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn trees_follow_each_other_at_one_path() {
+        let root = scratch("trees");
+        for name in ["v01", "v02"] {
+            fs::create_dir(root.join(name)).unwrap();
+            fs::write(root.join(name).join(name), name).unwrap();
+        }
+        let found = versions(&root).unwrap();
+        assert_eq!(names(&found), ["v01", "v02"]);
+        let tree = root.join("tree");
+        put_into_place(&found[..1], false, &tree).unwrap();
+        put_into_place(&found[1..], false, &tree).unwrap();
+        assert!(tree.join("v02").is_file() && !tree.join("v01").exists());
+        assert_eq!(difference(&tree, &root.join("v02")).unwrap(), None);
+        put_into_place(&found, true, &tree).unwrap();
+        assert!(tree.join("v01/v01").is_file() && tree.join("v02/v02").is_file());
+        fs::write(root.join("v03.img"), "").unwrap();
+        assert!(versions(&root).is_err());
+        fs::remove_dir_all(&root).unwrap();
+        assert!(versions(&std::env::temp_dir().join("no such directory")).is_err());
+    }
 }

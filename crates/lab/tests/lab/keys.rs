@@ -66,7 +66,12 @@ fn little_memory_changes_nothing() {
 fn people_get_a_table() {
     let sandbox = Sandbox::with_tree();
     let text = sandbox.ok(&["keys", "tree", "--keys", "2"]);
-    for word in ["ALGORITHM", "AT EQUAL MEAN", "\n fold ", "means over 2 keys"] {
+    for word in [
+        "ALGORITHM",
+        "AT EQUAL MEAN",
+        "\n fold ",
+        "means over 2 keys",
+    ] {
         assert!(text.contains(word), "{word} in {text}");
     }
     let help = sandbox.ok(&["keys", "--help"]);
