@@ -12,6 +12,7 @@ use crate::interrupt;
 use crate::names;
 use crate::paper::about::{About, ExperimentInfo};
 use crate::paper::fastcdc::experiments::Experiment;
+use crate::paper::p_dedupe::FingerprintKind;
 use crate::paper::{self, GivenSet, Results, fastcdc, p_dedupe, rapidcdc, ss_cdc};
 use crate::progress::Progress;
 use crate::report::paper_report::{PaperReport, PaperSettings};
@@ -41,9 +42,9 @@ pub enum Paper {
     /// Ni, ch. 3: chunking by the sizes that followed before
     #[command(after_help = RAPIDCDC_HELP)]
     Rapidcdc(Box<LoadedArguments>),
-    /// Xia et al., P-Dedupe: segments that are cut at the same time
+    /// Xia et al., P-Dedupe: segments that are cut at the same time, and the system around them
     #[command(name = "p-dedupe", after_help = P_DEDUPE_HELP)]
-    PDedupe(Box<LoadedArguments>),
+    PDedupe(Box<PDedupeArguments>),
 }
 
 const FASTCDC_HELP: &str = concat!(
@@ -80,8 +81,9 @@ const P_DEDUPE_HELP: &str = concat!(
     "\
 Data sets may have any name; with one of the paper's (SciLab, GCC, Linux, Centos, Fedora, Freebsd,
 Redis, Bench) its figures stand beside. One given twice is made of both paths.
-Experiments are fig9, fig11, eq8, table3, table5, table6. Without data, only eq8 can be run, on random
-numbers.
+Experiments are fig9, fig10, fig11, fig12, fig13, fig14, eq8, table3, table5, table6, fold, stages, eq6,
+cores. Whole systems run with the paper's threads (4 + 4, Gear 3 + 5) and with those of --threads. Without
+data, only eq8 can be run, on random numbers, and eq6, with the paper's own times.
 ",
     exit_codes!()
 );
@@ -144,14 +146,23 @@ pub struct LoadedArguments {
     pub threads: Option<u16>,
 }
 
+/// What to run of the P-Dedupe paper.
+#[derive(Debug, Args)]
+pub struct PDedupeArguments {
+    #[command(flatten)]
+    pub loaded: LoadedArguments,
+    /// What tells chunks apart in whole systems
+    #[arg(long, value_name = "NAME", value_enum, default_value_t)]
+    pub fingerprint: FingerprintKind,
+}
+
 impl PaperArguments {
     /// Whether everything is to be JSON.
     pub fn is_json(&self) -> bool {
         match &self.paper {
             Paper::Fastcdc(arguments) => arguments.common.json,
-            Paper::SsCdc(arguments) | Paper::Rapidcdc(arguments) | Paper::PDedupe(arguments) => {
-                arguments.common.json
-            }
+            Paper::SsCdc(arguments) | Paper::Rapidcdc(arguments) => arguments.common.json,
+            Paper::PDedupe(arguments) => arguments.loaded.common.json,
         }
     }
 }
@@ -160,9 +171,14 @@ impl PaperArguments {
 pub fn run(arguments: &PaperArguments) -> anyhow::Result<()> {
     match &arguments.paper {
         Paper::Fastcdc(arguments) => run_fastcdc(arguments),
-        Paper::SsCdc(arguments) => run_loaded(arguments, &ss_cdc::ABOUT, ss_cdc::run),
-        Paper::Rapidcdc(arguments) => run_loaded(arguments, &rapidcdc::ABOUT, rapidcdc::run),
-        Paper::PDedupe(arguments) => run_loaded(arguments, &p_dedupe::ABOUT, p_dedupe::run),
+        Paper::SsCdc(arguments) => run_loaded(arguments, &ss_cdc::ABOUT, None, ss_cdc::run),
+        Paper::Rapidcdc(arguments) => run_loaded(arguments, &rapidcdc::ABOUT, None, rapidcdc::run),
+        Paper::PDedupe(arguments) => {
+            let kind = arguments.fingerprint;
+            let run =
+                |plan: &paper::Plan, progress: &mut Progress| p_dedupe::run(plan, kind, progress);
+            run_loaded(&arguments.loaded, &p_dedupe::ABOUT, Some(kind.name()), run)
+        }
     }
 }
 
@@ -199,6 +215,7 @@ fn run_fastcdc(arguments: &FastcdcArguments) -> anyhow::Result<()> {
         memory_bytes: plan.effort.memory_bytes,
         size_bytes: plan.size,
         synthetic_bytes: 0,
+        fingerprint: None,
     };
     let common = &arguments.common;
     finish(
@@ -215,7 +232,8 @@ fn run_fastcdc(arguments: &FastcdcArguments) -> anyhow::Result<()> {
 fn run_loaded(
     arguments: &LoadedArguments,
     about: &'static About,
-    run: fn(&paper::Plan, &mut Progress) -> anyhow::Result<Results>,
+    fingerprint: Option<&'static str>,
+    run: impl Fn(&paper::Plan, &mut Progress) -> anyhow::Result<Results>,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     interrupt::catch()?;
@@ -240,6 +258,7 @@ fn run_loaded(
         memory_bytes: largest.unwrap_or(0),
         size_bytes: plan.size_bytes,
         synthetic_bytes: plan.synthetic_bytes,
+        fingerprint,
     };
     finish(
         &arguments.common,

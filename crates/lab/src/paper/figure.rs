@@ -58,6 +58,8 @@ pub enum Form {
     Count,
     /// GB/s with three digits.
     Speed,
+    /// With three digits that count.
+    Digits,
     /// With two decimals and a cross.
     Times,
     /// 1 and 0.
@@ -106,6 +108,24 @@ pub const METRICS: &[Metric] = &[
         "PREDICTED GB/S",
         "predicted GB/s",
         Form::Speed,
+    ),
+    metric(
+        "equation_6_bytes_per_second",
+        "EQ. 6 GB/S",
+        "GB/s by Eq. 6",
+        Form::Speed,
+    ),
+    metric(
+        "dedup_bytes_per_second",
+        "DEDUP GB/S",
+        "GB/s of the whole system",
+        Form::Speed,
+    ),
+    metric(
+        "stage_seconds_per_gigabyte",
+        "S/GB",
+        "seconds for a gigabyte",
+        Form::Digits,
     ),
     metric(
         "instructions_per_byte",
@@ -233,6 +253,7 @@ impl Metric {
             Form::Percent => format!("{value:.2} %"),
             Form::Count => units::count(value.round().max(0.0) as u64),
             Form::Speed => units::three_digits(value / 1e9),
+            Form::Digits => units::three_digits(value),
             Form::Times => format!("{value:.2}×"),
             Form::YesNo => if value == 1.0 { "yes" } else { "no" }.to_owned(),
         }

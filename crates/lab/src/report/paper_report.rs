@@ -57,6 +57,8 @@ pub struct PaperSettings {
     pub size_bytes: u64,
     /// Bytes that were made up, where the paper does that; 0 where it does not.
     pub synthetic_bytes: u64,
+    /// What tells chunks apart in whole systems; none where there are none.
+    pub fingerprint: Option<&'static str>,
 }
 
 /// A data set.

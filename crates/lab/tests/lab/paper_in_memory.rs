@@ -38,7 +38,10 @@ const PAPERS: [(&str, &str, &[&str]); 3] = [
     (
         "p-dedupe",
         "GCC=set",
-        &["fig9", "fig11", "eq8", "table3", "table5", "table6"],
+        &[
+            "fig9", "fig10", "fig11", "fig12", "fig13", "fig14", "eq8", "table3", "table5",
+            "table6", "fold", "stages", "eq6", "cores",
+        ],
     ),
 ];
 
@@ -216,6 +219,53 @@ fn without_data_only_what_is_made_up_is_run() {
     let text = sandbox.ok(&line);
     assert!(text.contains("case 5"), "{text}");
     assert!(text.contains("Table 3: dedup with segments of 4 MiB, cut by Rabin's hash: not run"));
+}
+
+/// Eq. 6 gives each thread a core: the paper's eight threads had four.
+#[test]
+fn the_papers_own_times_need_its_cores() {
+    let sandbox = Sandbox::new();
+    let line = ["paper", "p-dedupe", "--experiments", "eq6", "--json", "-q"];
+    let text = sandbox.ok(&[&line[..], &["--fingerprint", "blake3"]].concat());
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["settings"]["fingerprint"], "blake3");
+    let computed = figures(&report, "predicted_bytes_per_second");
+    let computed: Vec<f64> = computed
+        .iter()
+        .map(|figure| (figure["ours"].as_f64().unwrap() / 1e6).round())
+        .collect();
+    assert_eq!(computed, [143.0, 245.0, 980.0, 573.0]);
+    let with_own = "With the paper's own Tc, Tf and N = 4, Eq. 6";
+    assert_eq!(verdict(&report, with_own), "does_not_hold");
+    assert_eq!(verdict(&report, "So it does when its four cores"), "holds");
+    assert_eq!(verdict(&report, "The baseline takes"), "not_tested");
+}
+
+/// What whole systems save is what chunking alone says.
+#[test]
+fn whole_systems_store_what_chunking_alone_finds() {
+    let sandbox = with_data();
+    let arguments = ["--json", "--experiments", "table6,fold,fig12"];
+    let text = run(&sandbox, "p-dedupe", "GCC=set", &arguments);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let saved = figures(&report, "dedup_saved_percent");
+    assert_eq!(saved.len(), 3 + 1 + 5 * 3);
+    let throughput = figures(&report, "dedup_bytes_per_second");
+    let published: Vec<&&Value> = throughput
+        .iter()
+        .filter(|figure| !figure["paper"].is_null())
+        .collect();
+    let printed: Vec<f64> = published
+        .iter()
+        .map(|figure| figure["paper"].as_f64().unwrap() / 1e6)
+        .collect();
+    assert_eq!(printed, [162.0, 590.0]);
+    let with = published[1]["approach"].as_str().unwrap();
+    assert_eq!(with, "P-Dedupe with jointing, 3 + 5 threads");
+    assert_eq!(
+        verdict(&report, "P-Dedupe saves nearly what the baseline saves"),
+        "holds"
+    );
 }
 
 #[test]

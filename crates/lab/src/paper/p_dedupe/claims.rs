@@ -67,7 +67,7 @@ pub fn claims(figures: &[Figure]) -> Vec<Claim> {
     ]
 }
 
-fn of<'a>(
+pub(super) fn of<'a>(
     figures: &'a [Figure],
     experiment: &'a str,
     approach: &'a str,
@@ -79,7 +79,11 @@ fn of<'a>(
 }
 
 /// The figure of another approach at the same place.
-fn beside<'a>(figures: &'a [Figure], figure: &Figure, approach: &str) -> Option<&'a Figure> {
+pub(super) fn beside<'a>(
+    figures: &'a [Figure],
+    figure: &Figure,
+    approach: &str,
+) -> Option<&'a Figure> {
     figures.iter().find(|other| {
         other.approach == approach
             && other.experiment == figure.experiment
@@ -89,7 +93,7 @@ fn beside<'a>(figures: &'a [Figure], figure: &Figure, approach: &str) -> Option<
     })
 }
 
-fn place(figure: &Figure) -> String {
+pub(super) fn place(figure: &Figure) -> String {
     match figure.x {
         Some(x) => format!("{} {}", figure.data_set, short_bytes(x as u64)),
         None => figure.data_set.clone(),

@@ -8,7 +8,8 @@ use chunking::segments::{JoinCounts, Segments, dirty, expected_dirty_bytes};
 use chunking::{Algorithm, Chunker, KeyMaterial, Parameters};
 use std::ops::Range;
 
-use super::{RANDOM, published};
+use super::system::FingerprintKind;
+use super::{RANDOM, published, whole};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::paper::dedup::{self, Dedup, Lengths};
@@ -27,8 +28,8 @@ pub const WITH: &str = "P-Dedupe with jointing";
 /// Eq. 8.
 pub const MATH: &str = "Math (Eq. 8)";
 
-/// Segments of Figs. 9 and 11.
-const SEGMENTS: [u32; 6] = [256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20];
+/// Segments of Figs. 9, 10 and 11.
+pub const SEGMENTS: [u32; 6] = [256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20];
 /// Segments of Tables 3, 5 and 6 (§4.3).
 const TABLE_SEGMENT: u32 = 4 << 20;
 /// Segments on random numbers: small ones, for borders are what is counted.
@@ -47,24 +48,30 @@ const TABLES: [(&str, Algorithm); 3] = [
 ];
 
 /// The paper's sizes: 2, 8 and 64 KiB.
-fn chunker(algorithm: Algorithm) -> Result<Chunker, Failure> {
+pub fn chunker(algorithm: Algorithm) -> Result<Chunker, Failure> {
+    chunker_of(algorithm, 8 << 10)
+}
+
+/// The same with another expected size, and a least and a greatest that stand to it as those do.
+pub fn chunker_of(algorithm: Algorithm, avg_bytes: u32) -> Result<Chunker, Failure> {
     let parameters = Parameters {
-        min_bytes: 2 << 10,
-        avg_bytes: 8 << 10,
-        max_bytes: 64 << 10,
+        min_bytes: avg_bytes / 4,
+        avg_bytes,
+        max_bytes: 8 * avg_bytes,
         ..Parameters::new(algorithm)
     };
     Chunker::new(&parameters, KeyMaterial::Unkeyed)
         .map_err(|error| Failure::usage(format!("{algorithm}: {error}")))
 }
 
-fn segments(chunker: &Chunker, bytes: u32, has_jointing: bool) -> Result<Segments, Failure> {
+/// Segments of so many bytes, joined or left.
+pub fn segments(chunker: &Chunker, bytes: u32, has_jointing: bool) -> Result<Segments, Failure> {
     Segments::new(chunker.clone(), bytes, has_jointing)
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Chunks of files by segments, and what happened at borders.
-fn cut(segments: &Segments, files: &[&[u8]], threads: usize) -> (Vec<Lengths>, JoinCounts) {
+pub fn cut(segments: &Segments, files: &[&[u8]], threads: usize) -> (Vec<Lengths>, JoinCounts) {
     let parts = threads::run(threads, 1, files.len(), |index| {
         let (chunks, counts) = segments.chunks(files[index]);
         let lengths = chunks.iter().map(|chunk| chunk.len() as u32).collect();
@@ -85,6 +92,7 @@ fn cut(segments: &Segments, files: &[&[u8]], threads: usize) -> (Vec<Lengths>, J
 pub fn on_set(
     given: &GivenSet,
     plan: &Plan,
+    fingerprint: FingerprintKind,
     results: &mut Results,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
@@ -104,7 +112,12 @@ pub fn on_set(
             on_table(table, algorithm, &set, plan, results, progress)?;
         }
     }
-    Ok(())
+    let bench = whole::Bench {
+        set: &set,
+        plan,
+        fingerprint,
+    };
+    whole::on_set(bench, results, progress)
 }
 
 /// In files that are shorter than a segment there are no borders.

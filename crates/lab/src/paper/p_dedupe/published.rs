@@ -1,8 +1,11 @@
 //! What the P-Dedupe paper prints: Tables 2, 3, 5 and 6, and the numbers of its §3.3 and §4.
 //!
 //! Source: Xia et al., *P-Dedupe: Exploiting Parallelism in Data Deduplication System* in its journal
-//! form. Dedup ratio there is the share of bytes that are duplicates, of 100. Its Figs. 9 and 11 are
-//! drawn, without numbers in the text.
+//! form. Dedup ratio there is the share of bytes that are duplicates, of 100. Its Figs. 9 to 14 are
+//! drawn, without numbers in the text but for what its prose says of them.
+
+use super::equations::StageTimes;
+use super::system::Split;
 
 /// The paper's names of its data sets, and what they were (its Table 2).
 pub const DATA_SETS: [(&str, &str); 8] = [
@@ -55,6 +58,59 @@ const TABLE6: [[f64; 2]; 8] = [
     [86.92, 86.89],
 ];
 
+/// Throughput of Table 5 in MB/s: the baseline, P-Dedupe.
+const TABLE5_SPEED: [[f64; 2]; 8] = [
+    [133.0, 459.0],
+    [129.0, 500.0],
+    [131.0, 491.0],
+    [134.0, 506.0],
+    [133.0, 504.0],
+    [135.0, 503.0],
+    [130.0, 497.0],
+    [130.0, 496.0],
+];
+
+/// The same of Table 6.
+const TABLE6_SPEED: [[f64; 2]; 8] = [
+    [172.0, 586.0],
+    [162.0, 590.0],
+    [168.0, 585.0],
+    [172.0, 588.0],
+    [167.0, 603.0],
+    [172.0, 583.0],
+    [168.0, 612.0],
+    [169.0, 594.0],
+];
+
+/// Throughput of the baseline with Rabin, "about 130MB/s on average" (§4.2, Fig. 10).
+pub const BASELINE_SPEED: f64 = 130e6;
+/// P-Dedupe "runs about 4 times faster than the Baseline approach" (§4.3, Fig. 14).
+pub const SPEED_UP: f64 = 4.0;
+/// "about 2 times faster than the Pipeline approach".
+pub const SPEED_UP_OF_PIPELINE: f64 = 2.0;
+/// Threads of the parallel stages with Rabin and Adler (§4.1).
+pub const SPLIT: Split = Split {
+    chunking: 4,
+    fingerprinting: 4,
+};
+/// With Gear (§4.4).
+pub const SPLIT_OF_GEAR: Split = Split {
+    chunking: 3,
+    fingerprinting: 5,
+};
+/// Its processor's cores (§4.1).
+pub const CORES: f64 = 4.0;
+
+/// Rabin at 245 MB/s, SHA-1 at 345 MB/s on one core (§2.2); it gives no times for the others.
+pub const STAGES: StageTimes = StageTimes {
+    chunk: 1.0 / 245e6,
+    join: 0.0,
+    fingerprint: 1.0 / 345e6,
+    index: 0.0,
+    write: 0.0,
+    factor: 1.0,
+};
+
 /// What Eq. 8 comes to in the paper, in bytes a segment. Its own terms give 0.614 KB.
 pub const EQUATION_8_BYTES: f64 = 0.6258 * 1024.0;
 
@@ -87,6 +143,17 @@ pub fn other_hashes(experiment: &str, set: &str) -> Option<[f64; 2]> {
     }
 }
 
+/// Throughput in bytes a second: baseline, P-Dedupe; of Table 5 (Adler) or Table 6 (Gear).
+pub fn speeds(experiment: &str, set: &str) -> Option<[f64; 2]> {
+    let row = row_of(set)?;
+    let megabytes = match experiment {
+        "table5" => TABLE5_SPEED[row],
+        "table6" => TABLE6_SPEED[row],
+        _ => return None,
+    };
+    Some(megabytes.map(|speed| speed * 1e6))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +167,19 @@ mod tests {
             assert!(without < with && with <= baseline, "{set}");
             assert!((baseline - with - missed).abs() < 0.011, "{set}");
         }
+    }
+
+    /// The text says 3 to 4 times the baseline, whatever cuts.
+    #[test]
+    fn speeds_are_as_the_text_has_them() {
+        for (set, _) in DATA_SETS {
+            for table in ["table5", "table6"] {
+                let [baseline, with] = speeds(table, set).unwrap();
+                let times = with / baseline;
+                assert!((3.3..4.0).contains(&times), "{table} {set}: {times}");
+            }
+        }
+        assert_eq!(speeds("fig14", "GCC"), None);
     }
 
     #[test]
