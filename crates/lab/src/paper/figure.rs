@@ -122,6 +122,12 @@ pub const METRICS: &[Metric] = &[
         Form::Speed,
     ),
     metric(
+        "dedup_speed_up",
+        "DEDUP SPEED-UP",
+        "speed-up of the whole system",
+        Form::Times,
+    ),
+    metric(
         "stage_seconds_per_gigabyte",
         "S/GB",
         "seconds for a gigabyte",

@@ -6,11 +6,11 @@ use chunking::segments::Segments;
 use chunking::{Algorithm, Chunker};
 
 use super::experiments::{self, BASELINE, WITH, WITHOUT};
-use super::whole::{Bench, THROUGHPUT, computing_ways, free_cores, way};
+use super::whole::{Bench, GAIN, THROUGHPUT, computing_ways, free_cores, way};
 use super::{published, system};
 use crate::paper::Results;
 use crate::paper::dedup::{self, Dedup};
-use crate::paper::figure::{SAVED, SPEED_UP};
+use crate::paper::figure::SAVED;
 use crate::paper::timing::alternate;
 use crate::progress::Progress;
 
@@ -55,7 +55,7 @@ pub fn over_segments(
             bench.add(results, ("fig10", BASELINE), x, baseline);
         }
         let approach = [WITHOUT, WITH][usize::from(segments.has_jointing())];
-        for (metric, ours) in [(THROUGHPUT, speed(took)), (SPEED_UP, seconds[0] / took)] {
+        for (metric, ours) in [(THROUGHPUT, speed(took)), (GAIN, seconds[0] / took)] {
             bench.add(results, ("fig10", approach), x, (metric, ours, None));
         }
     }
@@ -126,7 +126,7 @@ pub fn over_chunks(
             let speed = bench.set.bytes() as f64 / took;
             bench.add(results, ("fig13", approach), x, (THROUGHPUT, speed, None));
             let speed_up = of_size[0] / took;
-            bench.add(results, ("fig13", approach), x, (SPEED_UP, speed_up, None));
+            bench.add(results, ("fig13", approach), x, (GAIN, speed_up, None));
         }
     }
     bench.add_free_cores(results, "fig13", free_cores(bench.plan, &seconds));
