@@ -103,6 +103,8 @@ impl Contender {
 /// What was measured of a contender on a data set.
 struct Measured {
     times: StageTimes,
+    /// Of all stages for a byte, as P-Dedupe with jointing runs them, with all handing on.
+    parallel_seconds: f64,
     baseline: f64,
     pipeline: f64,
     chunk_by_chunk: f64,
@@ -247,6 +249,18 @@ fn stage_times(baselines: &[StageSeconds], bytes: u64, unique: u64) -> StageTime
     }
 }
 
+/// What jointing takes for a byte in P-Dedupe, and all stages together. Handing on is part of it, and
+/// costs less the less threads wait: for jointing the shortest is nearest to the work alone.
+fn of_parallel(passes: &[StageSeconds], bytes: u64) -> (f64, f64) {
+    let joins = passes.iter().map(|busy| busy.join);
+    let sums: Vec<f64> = passes.iter().map(StageSeconds::sum).collect();
+    let bytes = bytes.max(1) as f64;
+    (
+        joins.fold(f64::INFINITY, f64::min) / bytes,
+        median(&sums) / bytes,
+    )
+}
+
 /// All ways with one chunker.
 fn measure(
     bench: Bench<'_>,
@@ -300,12 +314,11 @@ fn measure(
     ways.extend(computing_ways(bench.plan));
     let seconds = alternate(bench.plan.runs, bytes, &mut ways, progress)?;
     drop(ways);
-    // Handing on is part of it, and costs less the less threads wait: the shortest is nearest to joining.
-    let joins = joining.into_inner().into_iter().map(|busy| busy.join);
-    let join = joins.fold(f64::INFINITY, f64::min) / bytes.max(1) as f64;
+    let (join, parallel_seconds) = of_parallel(&joining.into_inner(), bytes);
     let times = stage_times(&baselines.into_inner(), bytes, unique);
     Ok(Measured {
         times: StageTimes { join, ..times },
+        parallel_seconds,
         baseline: bytes as f64 / seconds[0],
         pipeline: bytes as f64 / seconds[1],
         chunk_by_chunk: bytes as f64 / seconds[2],
@@ -396,6 +409,8 @@ fn add_stages(bench: Bench<'_>, contender: &Contender, measured: &Measured, resu
         ("fingerprinting", times.fingerprint, fingerprint),
         ("indexing", times.index, None),
         ("writing, Tw/D", times.write, None),
+        ("all, one thread", 1.0 / times.serial(), None),
+        ("all, P-Dedupe", measured.parallel_seconds, None),
     ] {
         let approach = format!("{}: {stage}", contender.label);
         let value = (STAGE, 1e9 * seconds, paper);

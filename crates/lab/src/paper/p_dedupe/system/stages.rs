@@ -202,6 +202,13 @@ pub struct StageSeconds {
     pub write: f64,
 }
 
+impl StageSeconds {
+    /// Of all stages.
+    pub fn sum(&self) -> f64 {
+        self.chunk + self.join + self.fingerprint + self.index + self.write
+    }
+}
+
 /// Seconds that a processor worked for this thread so far.
 pub fn thread_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
