@@ -21,6 +21,7 @@ const TAGS_MAX: u64 = 1 << 10;
 mod tag {
     pub const ROOT: u64 = 1;
     pub const TIME: u64 = 2;
+    pub const INTERRUPTED: u64 = 3;
     pub const HOST: u64 = 4;
     pub const USER: u64 = 6;
     pub const PATHS: u64 = 8;
@@ -39,6 +40,9 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, SnapshotError> {
     let mut fields = FieldWriter::new();
     fields.field(tag::ROOT, |out| put_root(out, &snapshot.root));
     fields.field(tag::TIME, |out| snapshot.time.encode(out));
+    if snapshot.is_interrupted {
+        fields.field(tag::INTERRUPTED, |_| ());
+    }
     put_text(&mut fields, tag::HOST, &snapshot.host);
     fields.field(tag::USER, |out| {
         put_bytes(out, snapshot.user.as_bytes());
@@ -164,6 +168,7 @@ pub(super) fn decode(id: ObjectId, body: &[u8]) -> Result<Snapshot, DecodeError>
                 snapshot.root = Recipe::decode(&mut value, &table)?;
             }
             tag::TIME => snapshot.time = Timestamp::decode(&mut value)?,
+            tag::INTERRUPTED => snapshot.is_interrupted = true,
             tag::HOST => snapshot.host = whole_text(&mut value)?,
             tag::USER => {
                 value.text()?.clone_into(&mut snapshot.user);

@@ -10,7 +10,7 @@
 mod body;
 mod selection;
 
-pub use selection::{Resolved, SnapshotFilter, SnapshotSpec, latest};
+pub use selection::{Resolved, SnapshotFilter, SnapshotSpec, interrupted_since, latest};
 
 use engine::format::{InObject, ObjectError, UnknownFields, Vault, read_document, write_document};
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
@@ -30,6 +30,9 @@ pub struct Snapshot {
     pub root: Recipe,
     /// When the backup began.
     pub time: Timestamp,
+    /// The backup was stopped before its end: what is there is whole, but not all of it is there.
+    /// The next backup goes on from it; it is nobody's latest snapshot.
+    pub is_interrupted: bool,
     /// The machine that was backed up.
     pub host: String,
     /// Name of the user who ran the backup, empty when unknown.
@@ -67,6 +70,7 @@ impl Default for Snapshot {
             id: ObjectId([0; ObjectId::BYTES]),
             root: Recipe::default(),
             time: Timestamp::default(),
+            is_interrupted: false,
             host: String::new(),
             user: String::new(),
             uid: 0,

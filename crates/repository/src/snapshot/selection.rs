@@ -129,17 +129,38 @@ impl SnapshotSpec {
     }
 }
 
-/// The snapshot taken last of those that the filter lets through; of several of one instant,
-/// the one of the greatest id.
+/// The snapshot taken last of those that the filter lets through, but for those of backups that
+/// were interrupted; of several of one instant, the one of the greatest id.
 #[must_use]
 pub fn latest<'a>(snapshots: &'a [Snapshot], filter: &SnapshotFilter) -> Option<&'a Snapshot> {
-    snapshots
-        .iter()
+    let whole = snapshots.iter().filter(|snapshot| !snapshot.is_interrupted);
+    whole
         .filter(|snapshot| filter.matches(snapshot))
         .max_by_key(|snapshot| (snapshot.time, snapshot.id))
 }
 
-fn resolve_latest(list: SnapshotList, filter: &SnapshotFilter) -> Result<Resolved, SnapshotError> {
+/// What backups left behind that were interrupted after the snapshot `since`, the last one first.
+#[must_use]
+pub fn interrupted_since<'a>(
+    snapshots: &'a [Snapshot],
+    filter: &SnapshotFilter,
+    since: Option<&Snapshot>,
+) -> Vec<&'a Snapshot> {
+    let is_later = |snapshot: &&Snapshot| since.is_none_or(|since| snapshot.time > since.time);
+    let is_wanted = |snapshot: &&Snapshot| {
+        snapshot.is_interrupted && is_later(snapshot) && filter.matches(snapshot)
+    };
+    let mut interrupted: Vec<_> = snapshots.iter().filter(is_wanted).collect();
+    interrupted.sort_by_key(|snapshot| std::cmp::Reverse((snapshot.time, snapshot.id)));
+    interrupted
+}
+
+fn resolve_latest(
+    mut list: SnapshotList,
+    filter: &SnapshotFilter,
+) -> Result<Resolved, SnapshotError> {
+    let interrupted = interrupted_since(&list.snapshots, filter, None).len();
+    list.snapshots.retain(|snapshot| !snapshot.is_interrupted);
     match latest(&list.snapshots, filter) {
         Some(snapshot) => Ok(Resolved {
             snapshot: snapshot.clone(),
@@ -147,7 +168,13 @@ fn resolve_latest(list: SnapshotList, filter: &SnapshotFilter) -> Result<Resolve
         }),
         None => Err(SnapshotError::NotFound {
             asked: "fits".to_owned(),
-            hint: why_none(&list, filter),
+            hint: match interrupted {
+                0 => why_none(&list, filter),
+                _ => format!(
+                    "{}; {interrupted} of backups that were interrupted can be named by their ids",
+                    why_none(&list, filter)
+                ),
+            },
         }),
     }
 }

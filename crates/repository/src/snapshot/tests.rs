@@ -51,6 +51,7 @@ fn sample() -> Snapshot {
             count: 2,
             bytes: 5000,
         }]),
+        is_interrupted: false,
         time: Timestamp {
             seconds: 1_700_000_000,
             nanoseconds: 5,
@@ -105,6 +106,23 @@ fn put(store: &MemoryStore, at: &str, host: &str, seconds: i64, tag: &str) {
 fn golden_body() {
     assert_eq!(body::encode(&sample()).unwrap(), golden());
     assert_eq!(body::decode(id("ab"), &golden()), Ok(sample()));
+}
+
+#[test]
+fn an_interrupted_one_is_marked_by_a_field_that_must_be_known() {
+    let interrupted = Snapshot {
+        is_interrupted: true,
+        ..sample()
+    };
+    let bytes = body::encode(&interrupted).unwrap();
+    let mut expected = golden();
+    let host = expected
+        .windows(6)
+        .position(|at| at == *b"\x04\x04here")
+        .unwrap();
+    expected.splice(host..host, [3, 0]);
+    assert_eq!(bytes, expected);
+    assert_eq!(body::decode(id("ab"), &bytes), Ok(interrupted));
 }
 
 #[test]
@@ -374,6 +392,39 @@ fn latest_is_narrowed_by_host_path_and_tag() {
 }
 
 #[test]
+fn what_was_interrupted_is_nobodys_latest() {
+    let of = |at: &str, seconds: i64, is_interrupted: bool| Snapshot {
+        id: id(at),
+        time: Timestamp {
+            seconds,
+            nanoseconds: 0,
+        },
+        is_interrupted,
+        ..sample()
+    };
+    let all = SnapshotFilter::default();
+    let snapshots = [of("a1", 1, true), of("a2", 2, false), of("a3", 3, true)];
+    let whole = latest(&snapshots, &all);
+    assert_eq!(whole.map(|snapshot| snapshot.id), Some(id("a2")));
+    let since = |since| {
+        let found = interrupted_since(&snapshots, &all, since);
+        found.iter().map(|found| found.id).collect::<Vec<_>>()
+    };
+    assert_eq!(since(whole), [id("a3")]);
+    assert_eq!(since(None), [id("a3"), id("a1")], "the last one first");
+    assert_eq!(since(Some(&snapshots[2])), []);
+
+    let store = MemoryStore::new();
+    let body = body::encode(&of("a1", 1, true)).unwrap();
+    write_document(&store, &vault(), key_of(id("a1")), &body).unwrap();
+    let resolve = || SnapshotSpec::Latest.resolve(&store, &vault(), &all);
+    let error = resolve().unwrap_err().to_string();
+    assert!(error.contains("interrupted"), "{error}");
+    put(&store, "a2", "here", 0, "t");
+    assert_eq!(resolve().unwrap().snapshot.id, id("a2"));
+}
+
+#[test]
 fn a_damaged_snapshot_is_named_when_latest_is_asked_for() {
     let store = MemoryStore::new();
     let resolve = || SnapshotSpec::Latest.resolve(&store, &vault(), &SnapshotFilter::default());
@@ -430,6 +481,7 @@ prop_compose! {
         Snapshot {
             id: id("ab"),
             root,
+            is_interrupted: false,
             time: Timestamp { seconds, nanoseconds },
             host,
             user,
