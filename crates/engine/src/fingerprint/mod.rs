@@ -3,11 +3,17 @@
 //! File data and metadata pages are fingerprinted under different keys, so that a chunk of
 //! the one kind is never taken for one of the other.
 
+mod many;
+
 use std::fmt;
 
 use zeroize::Zeroizing;
 
+use self::many::ManyHasher;
 use crate::container::ContainerKind;
+
+/// Chunks fingerprinted together: some lanes full, and bytes that the second cache holds.
+const CHUNKS_TOGETHER: usize = 64;
 
 /// The keyed BLAKE3-256 of a chunk. Chunks of equal fingerprints are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,11 +66,45 @@ impl Fingerprinter {
     /// The fingerprint of a chunk that lies, or would lie, in a container of `kind`.
     #[must_use]
     pub fn fingerprint(&self, kind: ContainerKind, chunk: &[u8]) -> Fingerprint {
-        let key = match kind {
+        Fingerprint(*blake3::keyed_hash(self.key(kind), chunk).as_bytes())
+    }
+
+    /// The fingerprints of consecutive chunks of these lengths, which lie, or would lie, in
+    /// containers of `kind`: those of [`fingerprint`](Self::fingerprint), made together, which is
+    /// faster.
+    ///
+    /// # Panics
+    /// When there are fewer bytes than the lengths say.
+    #[must_use]
+    pub fn fingerprints(
+        &self,
+        kind: ContainerKind,
+        bytes: &[u8],
+        lengths: &[u32],
+    ) -> Vec<Fingerprint> {
+        let hasher = ManyHasher::new(self.key(kind));
+        let mut fingerprints = vec![Fingerprint([0; Fingerprint::BYTES]); lengths.len()];
+        let mut start = 0;
+        let batches = lengths.chunks(CHUNKS_TOGETHER);
+        for (batch, lengths) in batches.enumerate() {
+            let chunk = |&length: &u32| {
+                let chunk = &bytes[start..start + length as usize];
+                start += chunk.len();
+                chunk
+            };
+            let chunks: Vec<&[u8]> = lengths.iter().map(chunk).collect();
+            hasher.hash(&chunks, &mut |number, hash| {
+                fingerprints[batch * CHUNKS_TOGETHER + number] = Fingerprint(hash);
+            });
+        }
+        fingerprints
+    }
+
+    fn key(&self, kind: ContainerKind) -> &[u8; 32] {
+        match kind {
             ContainerKind::Data => &self.data,
             ContainerKind::Metadata => &self.metadata,
-        };
-        Fingerprint(*blake3::keyed_hash(key, chunk).as_bytes())
+        }
     }
 
     /// Keyed hash of a name, which decides where directory pages are cut.
