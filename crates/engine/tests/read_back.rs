@@ -81,7 +81,7 @@ impl Scene {
         let mut writer = engine.writer().unwrap();
         let pending: Vec<_> = streams
             .iter()
-            .map(|stream| writer.store_stream(&mut stream.as_slice()).unwrap())
+            .map(|stream| writer.store_stream(&mut stream.as_slice(), None).unwrap().0)
             .collect();
         let recipes = pending.into_iter();
         let recipes = recipes.map(|recipe| writer.settle(recipe).unwrap());
@@ -116,7 +116,7 @@ impl Scene {
         let containers = plan.execute(&reader, &engine.reading_room(), &sink);
         for (number, parts) in parts.iter().enumerate() {
             let came = sink.parts[number].load(Ordering::Relaxed);
-            assert!(came == *parts || cancel_after < usize::MAX);
+            assert!(came == parts.parts || cancel_after < usize::MAX);
         }
         (sink, containers)
     }

@@ -43,6 +43,15 @@ struct Piece {
     offset: u64,
 }
 
+/// How a stream will come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StreamParts {
+    /// In how many parts, each written or lost: zero for a stream without stored bytes.
+    pub parts: usize,
+    /// Bytes in them; the others are in holes.
+    pub stored_bytes: u64,
+}
+
 /// Streams to be restored together.
 #[derive(Debug, Default)]
 pub struct RestorePlan {
@@ -59,7 +68,7 @@ impl RestorePlan {
     }
 
     /// Adds a stream under a number of the caller's choice, and returns in how many parts it will
-    /// come (each written or lost): zero for a stream without stored bytes.
+    /// come.
     ///
     /// # Errors
     /// When its recipe does not agree with the containers' metadata, that metadata can't be
@@ -70,16 +79,17 @@ impl RestorePlan {
         stream: u32,
         recipe: &Recipe,
         check: Option<CheckValue>,
-    ) -> Result<usize, ReadError> {
+    ) -> Result<StreamParts, ReadError> {
         let mut pieces: Vec<(ContainerId, Piece)> = Vec::new();
         let mut offset = 0u64;
-        let mut parts = 0;
+        let mut stream_parts = StreamParts::default();
         let (_, actual) = reader.visit_runs(recipe, &mut |run, located| {
             if let (Run::Slots { container, .. }, Some(located)) = (run, located) {
                 let section = &located.section.section;
                 let last = located.chunks.end - 1;
                 let groups = section.group_of(last) - section.group_of(located.chunks.start) + 1;
-                parts += groups;
+                stream_parts.parts += groups;
+                stream_parts.stored_bytes += run.bytes();
                 let piece = Piece {
                     stream,
                     first_chunk: located.chunks.start as u32,
@@ -103,7 +113,7 @@ impl RestorePlan {
             }
             self.containers[number].1.push(piece);
         }
-        Ok(parts)
+        Ok(stream_parts)
     }
 
     /// Restores all streams added so far, and empties the plan. Each (piece, group) of a stream

@@ -408,7 +408,7 @@ impl<'a> Restore<'a> {
                 return;
             }
         };
-        if parts == 0 {
+        if parts.parts == 0 {
             self.empty.push(number);
         }
         self.jobs.push(FileJob::new(directory, entry, path, parts));

@@ -17,12 +17,13 @@ use std::sync::{Mutex, PoisonError};
 
 use engine::object::ObjectId;
 use engine::pipeline::Stage;
-use engine::restore::ChunkSink;
+use engine::restore::{ChunkSink, StreamParts};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::files::{
-    Applier, DirectoryHandle, Existing, FilesError, Identity, Status, create_file, set_length,
+    Applier, DirectoryHandle, Existing, FilesError, Identity, Status, create_file, preallocate,
+    set_length,
 };
 use crate::progress::{Problem, Progress};
 use crate::tree::Entry;
@@ -38,7 +39,7 @@ pub(super) struct FileJob {
     /// For messages.
     pub path: PathBuf,
     /// In how many parts its bytes come.
-    parts: usize,
+    parts: StreamParts,
     state: Mutex<FileState>,
 }
 
@@ -78,9 +79,14 @@ struct Created {
 }
 
 impl FileJob {
-    pub fn new(directory: DirectoryHandle, entry: Entry, path: PathBuf, parts: usize) -> Self {
+    pub fn new(
+        directory: DirectoryHandle,
+        entry: Entry,
+        path: PathBuf,
+        parts: StreamParts,
+    ) -> Self {
         let state = FileState {
-            parts_left: parts,
+            parts_left: parts.parts,
             created: None,
             open: None,
             failure: None,
@@ -95,6 +101,18 @@ impl FileJob {
             parts,
             state: Mutex::new(state),
         }
+    }
+
+    /// Gives the file its length. Parts are written in any order: so that they lie together, and a
+    /// full disk is noticed at once, a file without holes gets all its room now; the holes of
+    /// others stay holes.
+    fn make_room(&self, file: &File) -> Result<(), FilesError> {
+        let bytes = self.entry.size;
+        let is_whole = self.parts.stored_bytes == bytes;
+        if is_whole && preallocate(file, 0, bytes)? {
+            return Ok(());
+        }
+        set_length(file, bytes)
     }
 
     /// Was it restored whole?
@@ -154,7 +172,7 @@ impl FileSink<'_> {
 
     fn write_part(&self, job: &FileJob, state: &mut FileState, offset: u64, bytes: &[u8]) {
         if state.failure.is_none() {
-            let is_all = job.parts <= 1 && bytes.len() as u64 == job.entry.size;
+            let is_all = job.parts.parts <= 1 && bytes.len() as u64 == job.entry.size;
             let written = self.open(job, state, is_all).and_then(|file| {
                 let written = file.write_all_at(bytes, offset);
                 state.open = Some(file);
@@ -193,12 +211,12 @@ impl FileSink<'_> {
                     identity: None,
                     name,
                 };
-                if job.parts > 1 {
+                if job.parts.parts > 1 {
                     created.identity = Some(Status::of(&file)?.identity);
                 }
                 state.created = Some(created);
                 if !is_all {
-                    set_length(&file, job.entry.size)?;
+                    job.make_room(&file)?;
                 }
                 file
             }
