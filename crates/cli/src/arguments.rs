@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
-use engine::container::CompressionLevel;
+use engine::container::{CompressionChoice, CompressionLevel};
 use repository::snapshot::SnapshotFilter;
 
 use crate::commands;
@@ -98,11 +98,17 @@ pub struct GlobalArguments {
     #[arg(long, global = true, value_name = "COUNT", value_parser = parse_threads)]
     pub read_concurrency: Option<NonZeroUsize>,
 
-    /// Memory for queues and caches, such as 256MiB
+    /// Memory for queues and caches together [default: 256MiB]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<usize>,
 
-    /// How hard to compress: `none`, or a level from -7 (fastest) to 19 (smallest) [default: 3]
+    /// Show what each stage of a backup, restore or check is doing, live and as a table at the end,
+    /// and which one is the bottleneck
+    #[arg(long, global = true)]
+    pub stages: bool,
+
+    /// How hard to compress: `none`, a level from -7 (fastest) to 19 (smallest), or `auto`: as hard
+    /// as costs no time, by what the pipeline waits for [default: 3]
     #[arg(
         long,
         global = true,
@@ -110,7 +116,7 @@ pub struct GlobalArguments {
         allow_negative_numbers = true,
         value_parser = parse_compression
     )]
-    pub compression: Option<CompressionLevel>,
+    pub compression: Option<CompressionChoice>,
 }
 
 /// What to do: one verb.
@@ -179,14 +185,16 @@ fn parse_memory(text: &str) -> Result<usize, String> {
     usize::try_from(bytes).map_err(|_| "this machine can't address as much".to_owned())
 }
 
-fn parse_compression(text: &str) -> Result<CompressionLevel, String> {
-    if text == "none" {
-        return Ok(CompressionLevel::NONE);
+fn parse_compression(text: &str) -> Result<CompressionChoice, String> {
+    match text {
+        "none" => return Ok(CompressionLevel::NONE.into()),
+        "auto" => return Ok(CompressionChoice::Auto),
+        _ => {}
     }
-    text.parse()
-        .ok()
-        .and_then(CompressionLevel::new)
-        .ok_or_else(|| "`none` or a number from -7 to 19 is wanted".to_owned())
+    let level = text.parse().ok().and_then(CompressionLevel::new);
+    level
+        .map(CompressionChoice::Level)
+        .ok_or_else(|| "`none`, `auto` or a number from -7 to 19 is wanted".to_owned())
 }
 
 /// Reads a size in bytes that fits 32 bits.
@@ -206,9 +214,10 @@ mod tests {
 
     #[test]
     fn levels_are_read() {
-        assert_eq!(parse_compression("none"), Ok(CompressionLevel::NONE));
-        assert_eq!(parse_compression("-7").unwrap().number(), -7);
-        assert_eq!(parse_compression("19").unwrap().number(), 19);
+        assert_eq!(parse_compression("none"), Ok(CompressionLevel::NONE.into()));
+        assert_eq!(parse_compression("auto"), Ok(CompressionChoice::Auto));
+        assert_eq!(parse_compression("-7").unwrap().level().number(), -7);
+        assert_eq!(parse_compression("19").unwrap().level().number(), 19);
         assert!(parse_compression("20").is_err());
         assert!(parse_compression("fast").is_err());
     }

@@ -8,6 +8,7 @@ use repository::snapshot::Snapshot;
 use serde::Serialize;
 
 use crate::hexadecimal;
+use crate::stages_view::StageEvent;
 use crate::times;
 
 /// One line.
@@ -22,6 +23,12 @@ pub enum Event {
     },
     /// How far a long operation is.
     Progress(ProgressEvent),
+    /// What the stages of a long operation have done, at its end.
+    Stages {
+        bottleneck: Option<&'static str>,
+        seconds: f64,
+        stages: Vec<StageEvent>,
+    },
     /// Something could not be done, and the run goes on.
     Problem {
         #[serde(flatten)]
@@ -86,6 +93,7 @@ pub struct ProgressEvent {
     pub seconds: f64,
     pub seconds_left: Option<f64>,
     pub errors: u64,
+    pub stages: Vec<StageEvent>,
     #[serde(flatten)]
     pub path: PathText,
 }
@@ -105,6 +113,7 @@ pub struct SnapshotEvent {
     parent: Option<String>,
     program: String,
     is_partial: bool,
+    is_interrupted: bool,
     errors: u64,
     error_list: Vec<ListedError>,
     files: u64,
@@ -155,6 +164,7 @@ impl SnapshotEvent {
             parent: snapshot.parent.map(|id| id.to_string()),
             program: snapshot.program.clone(),
             is_partial: !snapshot.errors.is_empty(),
+            is_interrupted: snapshot.is_interrupted,
             errors: snapshot.errors.count,
             error_list: errors
                 .map(|error| ListedError {

@@ -231,9 +231,12 @@ fn of_storage_io(error: &io::Error) -> Verdict {
     }
 }
 
+const HINT_BUG: &str = "this is a bug in onefold; please report it";
+
 fn of_write(error: &WriteError) -> Verdict {
     match error {
         WriteError::Object(error) => of_object(error),
+        WriteError::WorkerLost => failed(HINT_BUG),
         WriteError::Read(_) | WriteError::RecipeTooLong | WriteError::Stopped => failed(""),
     }
 }
@@ -260,8 +263,8 @@ fn of_backup(error: &BackupError) -> Verdict {
         BackupError::Write(error) => of_write(error),
         BackupError::Files(error) => of_files(error),
         BackupError::Stream(_) | BackupError::Source(_) => failed("no snapshot was written"),
-        BackupError::Interrupted => verdict(ExitCode::Interrupted, ""),
-        BackupError::WorkerLost => failed("this is a bug in onefold; please report it"),
+        BackupError::Interrupted(_) => verdict(ExitCode::Interrupted, ""),
+        BackupError::WorkerLost => failed(HINT_BUG),
     }
 }
 

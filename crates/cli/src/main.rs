@@ -16,6 +16,7 @@ mod rate;
 mod selection;
 mod session;
 mod source_command;
+mod stages_view;
 mod times;
 mod units;
 
@@ -42,7 +43,8 @@ fn main() -> std::process::ExitCode {
 
 fn run(arguments: Arguments) -> ExitCode {
     let global = arguments.global;
-    let mut output = Output::new(global.json, global.quiet, global.verbose > 0);
+    let mut output =
+        Output::new(global.json, global.quiet, global.verbose > 0).showing_stages(global.stages);
     if matches!(arguments.command, Command::Dump(_)) {
         output = output.beside_content();
     }

@@ -27,6 +27,7 @@ pub struct Output {
     quiet: bool,
     verbose: bool,
     is_stdout_content: bool,
+    shows_stages: bool,
     bar: Mutex<Option<ProgressBar>>,
 }
 
@@ -38,6 +39,7 @@ impl Output {
             quiet,
             verbose,
             is_stdout_content: false,
+            shows_stages: false,
             bar: Mutex::new(None),
         }
     }
@@ -48,6 +50,19 @@ impl Output {
             is_stdout_content: true,
             ..self
         }
+    }
+
+    /// The same, with a view of the stages of long operations.
+    pub fn showing_stages(self, shows_stages: bool) -> Self {
+        Self {
+            shows_stages,
+            ..self
+        }
+    }
+
+    /// Is a view of the stages wanted?
+    pub fn shows_stages(&self) -> bool {
+        self.shows_stages
     }
 
     /// Is everything JSON?

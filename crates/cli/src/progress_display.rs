@@ -3,13 +3,15 @@
 //! On a terminal: a bar with bytes, files, speed, time left and the current file. Elsewhere: a
 //! line on the standard error output every ten seconds. With `--json`: an event a second. With
 //! `--quiet`: nothing. One thread of this file looks at the counters ten times a second; it
-//! also hands an interruption on to the operation.
+//! also hands an interruption on to the operation. With `--stages`, what the stages are doing
+//! stands below the bar or after the line, and as a table at the end.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use engine::pipeline::StageReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use repository::Progress;
 
@@ -18,6 +20,7 @@ use crate::interrupt;
 use crate::names;
 use crate::output::Output;
 use crate::rate::{Rate, time_left};
+use crate::stages_view::{self, StageEvent};
 use crate::units;
 
 const TICK: Duration = Duration::from_millis(100);
@@ -71,12 +74,33 @@ pub fn watch<T>(
     let problems = Arc::clone(output);
     let progress = Progress::with_handler(move |problem| problems.problem(problem));
     let end = End::default();
-    Ok(std::thread::scope(|scope| {
+    let started = Instant::now();
+    let outcome = std::thread::scope(|scope| {
         scope.spawn(|| Display::new(output, items, &progress).run(&end));
         // Ends the display even when the work panics: the scope waits for it.
         let _guard = EndOnDrop(&end);
         work(&progress)
-    }))
+    });
+    tell_stages(output, &progress.stages.reports(), started.elapsed())?;
+    Ok(outcome)
+}
+
+/// What the stages did, at the end.
+fn tell_stages(output: &Output, reports: &[StageReport], elapsed: Duration) -> io::Result<()> {
+    if reports.is_empty() {
+        return Ok(());
+    }
+    if output.is_json() {
+        return output.event(&Event::Stages {
+            bottleneck: stages_view::bottleneck_name(reports),
+            seconds: elapsed.as_secs_f64(),
+            stages: StageEvent::of(reports),
+        });
+    }
+    if output.shows_stages() {
+        output.print(&stages_view::table(reports, elapsed));
+    }
+    Ok(())
 }
 
 /// Tells the display that the work is over.
@@ -123,6 +147,7 @@ struct Moment {
     left: Option<Duration>,
     elapsed: Duration,
     current: Vec<u8>,
+    stages: Vec<StageReport>,
 }
 
 struct Display<'a> {
@@ -168,7 +193,13 @@ impl<'a> Display<'a> {
             last_shown = Instant::now();
             match self.manner {
                 Manner::Bar => self.draw(&moment),
-                Manner::Lines => self.output.print(&line(&moment, self.items)),
+                Manner::Lines => {
+                    self.output.print(&line(&moment, self.items));
+                    if self.output.shows_stages() {
+                        let stages = stages_view::line(&moment.stages, moment.elapsed);
+                        self.output.print(&stages);
+                    }
+                }
                 Manner::Events => {
                     let _ = self
                         .output
@@ -214,6 +245,7 @@ impl<'a> Display<'a> {
             left: bytes_total.and_then(|total| time_left(bytes_done, total, per_second)),
             elapsed: now.duration_since(self.started),
             current: progress.current(),
+            stages: progress.stages.reports(),
         }
     }
 
@@ -226,18 +258,22 @@ impl<'a> Display<'a> {
         match moment.bytes_total {
             Some(total) => {
                 if bar.length() != Some(total) {
-                    bar.set_style(style("[{bar:20}] {wide_msg}"));
+                    bar.set_style(style("[{bar:20}] {wide_msg}{prefix}"));
                     bar.set_length(total);
                 }
                 bar.set_position(moment.bytes_done);
             }
-            None => bar.set_style(style("{spinner} {wide_msg}")),
+            None => bar.set_style(style("{spinner} {wide_msg}{prefix}")),
         }
         let figures = line(moment, self.items);
         let used = BAR_COLUMNS + 3 + figures.chars().count() + 2;
         let current = names::escaped(&moment.current);
         let current = names::shortened(&current, columns().saturating_sub(used + 1));
         bar.set_message(format!("{figures}  {current}"));
+        if self.output.shows_stages() {
+            let table = stages_view::table(&moment.stages, moment.elapsed);
+            bar.set_prefix(format!("\n{table}"));
+        }
         bar.tick();
     }
 }
@@ -316,6 +352,7 @@ fn event(moment: &Moment, items: Items) -> ProgressEvent {
         seconds: moment.elapsed.as_secs_f64(),
         seconds_left: moment.left.map(|left| left.as_secs_f64()),
         errors: moment.errors,
+        stages: StageEvent::of(&moment.stages),
         path: PathText::new(&moment.current),
     }
 }
@@ -336,6 +373,7 @@ mod tests {
             left: Some(Duration::from_secs(3723)),
             elapsed: Duration::from_secs(5),
             current: Vec::new(),
+            stages: Vec::new(),
         }
     }
 

@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let stream = b"the same words, again and again; ".repeat(100_000);
     let mut writer = engine.writer()?;
-    let pending = writer.store_stream(&mut stream.as_slice())?;
+    let pending = writer.store_stream(&mut stream.as_slice(), None)?.0;
     let recipe = writer.settle(pending)?;
     let totals = writer.commit()?;
     println!(

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::container::{CompressionLevel, ContainerReader, RemapSet};
+use crate::container::{CompressionChoice, CompressionLevel, ContainerReader, RemapSet};
 use crate::fingerprint::Fingerprinter;
 use crate::format::{ObjectError, Vault};
 use crate::object::{DiscardingStore, ObjectStore};
-use crate::pipeline::{Cutter, ReadingRoom, Sectioning, Stages, StreamChunking, Writer};
+use crate::pipeline::{
+    Cutter, FingerprintPool, ReadingRoom, Sectioning, Stages, StreamChunking, Writer,
+};
 use crate::restore::Reader;
 
 /// Settings of an engine. Those of the repository's `config` come from there; the others are
@@ -18,7 +20,7 @@ pub struct EngineSettings {
     /// Plain bytes at which a group is closed (from `config`).
     pub group_bytes: u32,
     /// How hard to compress.
-    pub compression: CompressionLevel,
+    pub compression: CompressionChoice,
     /// Threads for compression; other stages have a few of their own.
     pub threads: usize,
     /// Threads that fetch containers to read them back.
@@ -33,10 +35,10 @@ impl Default for EngineSettings {
         Self {
             container_bytes: 4 << 20,
             group_bytes: 1 << 20,
-            compression: CompressionLevel::DEFAULT,
+            compression: CompressionLevel::DEFAULT.into(),
             threads,
             fetch_threads: threads.max(2),
-            memory_bytes: 128 << 20,
+            memory_bytes: 256 << 20,
         }
     }
 }
@@ -145,14 +147,20 @@ impl Engine {
         }
     }
 
-    /// How it turns streams into chunks.
+    /// How it turns streams into chunks, with threads of its own to fingerprint them.
     #[must_use]
-    pub fn stream_chunking(&self) -> StreamChunking<'_> {
+    pub fn stream_chunking(&self) -> StreamChunking {
+        let fingerprinter = Arc::clone(&self.fingerprinter);
         StreamChunking {
-            cutter: &self.cutter,
+            cutter: Arc::clone(&self.cutter),
             threads: self.threads_a_stream(),
-            fingerprinter: &self.fingerprinter,
+            fingerprints: FingerprintPool::start(
+                fingerprinter,
+                self.settings.threads,
+                &self.stages,
+            ),
             sectioning: Sectioning::WholeStream,
+            stages: self.stages.clone(),
         }
     }
 

@@ -26,7 +26,7 @@ fn moved_containers_are_read_through_their_remap() {
         let last = text(3, 200_000);
         let mut recipes = Vec::new();
         for stream in [&wanted, &unwanted, &last] {
-            let pending = writer.store_stream(&mut stream.as_slice()).unwrap();
+            let pending = writer.store_stream(&mut stream.as_slice(), None).unwrap().0;
             recipes.push(writer.settle(pending).unwrap());
         }
         writer.commit().unwrap();
@@ -83,10 +83,13 @@ fn moved_containers_are_read_through_their_remap() {
         // A new run dedups against what was moved, and stores what was dropped again.
         let mut writer = engine.writer().unwrap();
         assert_eq!(writer.remap_generation(), 1);
-        let again = writer.store_stream(&mut wanted.as_slice()).unwrap();
+        let again = writer.store_stream(&mut wanted.as_slice(), None).unwrap().0;
         let again = writer.settle(again).unwrap();
         assert_eq!(again, recipes[0]);
-        let dropped = writer.store_stream(&mut unwanted.as_slice()).unwrap();
+        let dropped = writer
+            .store_stream(&mut unwanted.as_slice(), None)
+            .unwrap()
+            .0;
         assert!(writer.totals().chunks_new > 0);
         let dropped = writer.settle(dropped).unwrap();
         writer.commit().unwrap();

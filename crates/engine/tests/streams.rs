@@ -18,7 +18,7 @@ fn store_all(engine: &Engine, streams: &[Vec<u8>]) -> (Vec<Recipe>, engine::pipe
     let mut writer = engine.writer().unwrap();
     let pending: Vec<PendingRecipe> = streams
         .iter()
-        .map(|stream| writer.store_stream(&mut stream.as_slice()).unwrap())
+        .map(|stream| writer.store_stream(&mut stream.as_slice(), None).unwrap().0)
         .collect();
     let recipes = pending
         .into_iter()
@@ -178,13 +178,13 @@ fn fragmented_streams_have_paged_recipes() {
     let pieces: Vec<Vec<u8>> = (0..40).map(|seed| noise(seed, 3000)).collect();
     let mut writer = engine.writer().unwrap();
     for piece in &pieces {
-        writer.store_stream(&mut piece.as_slice()).unwrap();
+        writer.store_stream(&mut piece.as_slice(), None).unwrap();
     }
     let mut recipe = PendingRecipe::default();
     let mut expected = Vec::new();
     for number in 0..5000usize {
         let piece = &pieces[number * 17 % 40];
-        let mut one = writer.store_stream(&mut piece.as_slice()).unwrap();
+        let mut one = writer.store_stream(&mut piece.as_slice(), None).unwrap().0;
         assert!({
             writer.close_group().unwrap();
             while !writer.is_settled(&mut one) {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use chunking::{Chunker, KeyMaterial, Parameters};
-use engine::container::CompressionLevel;
+use engine::container::CompressionChoice;
 use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
 use engine::{Engine, EngineSettings};
@@ -107,7 +107,7 @@ impl Default for CreateOptions {
 #[derive(Debug, Clone)]
 pub struct RunSettings {
     /// How hard to compress.
-    pub compression: CompressionLevel,
+    pub compression: CompressionChoice,
     /// Threads for compression and restore.
     pub threads: usize,
     /// Threads that read: files when storing, containers when reading back.

@@ -17,7 +17,7 @@ use repository::{
 use crate::events::{BackupSummary, Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::interrupt::{InterruptibleReader, unless_interrupted};
+use crate::interrupt::{InterruptibleReader, interrupted, is_requested};
 use crate::names;
 use crate::progress_display::{Items, Manner, manner, watch};
 use crate::selection::parse_spec;
@@ -150,16 +150,44 @@ pub fn run(session: &Session, arguments: &BackupArguments) -> anyhow::Result<Exi
             outcome?
         }
     };
-    let report = unless_interrupted(
-        report,
-        "no snapshot was written; the next backup uses what this one stored",
-    )?;
+    let report = match report {
+        Err(BackupError::Interrupted(report)) => {
+            return Err(interrupted(&left_behind(&report, options.dry_run)));
+        }
+        // Whoever reads the stream learns of an interruption first.
+        Err(BackupError::Stream(_)) if is_requested() => {
+            return Err(interrupted(NOTHING_BUT_CHUNKS));
+        }
+        outcome => outcome?,
+    };
     tell(session, &report, options.dry_run)?;
     Ok(if report.errors > 0 {
         ExitCode::Partial
     } else {
         ExitCode::Done
     })
+}
+
+/// What an interrupted backup left behind that had no file yet.
+const NOTHING_BUT_CHUNKS: &str =
+    "no snapshot was written; the next backup uses what this one stored";
+
+/// What an interrupted backup left behind.
+fn left_behind(report: &BackupReport, is_dry_run: bool) -> String {
+    let counts = &report.snapshot.summary;
+    if is_dry_run {
+        return "this was a dry run, nothing was stored".to_owned();
+    }
+    if !report.is_written {
+        return NOTHING_BUT_CHUNKS.to_owned();
+    }
+    format!(
+        "{} ({}) are kept as snapshot {}, which is marked as interrupted; the next backup of \
+         these paths goes on from there",
+        units::counted(counts.files, "file", "files"),
+        units::bytes(counts.files_bytes),
+        report.snapshot.id.short(),
+    )
 }
 
 fn open_or_create(session: &Session, arguments: &BackupArguments) -> anyhow::Result<Repository> {

@@ -28,7 +28,7 @@ const GAP_COLUMNS: u16 = 2;
 /// List the snapshots
 ///
 /// A `!` after the id marks a snapshot that is partial: some files could not be read when it was
-/// made. `NEW` is what a snapshot added to the repository, before compression.
+/// made. A `…` marks what an interrupted backup left behind, which is never `latest`. `NEW` is what a snapshot added to the repository, before compression.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -112,6 +112,12 @@ fn print_table(session: &Session, snapshots: &[Snapshot], total: usize) -> anyho
     }
     out.flush()?;
     drop(out);
+    for snapshot in snapshots.iter().filter(|snapshot| snapshot.is_interrupted) {
+        session.output.note(&format!(
+            "… {} was interrupted: not all files of its paths are in it",
+            snapshot.id.short(),
+        ));
+    }
     let partial = snapshots
         .iter()
         .filter(|snapshot| !snapshot.errors.is_empty());
@@ -136,6 +142,9 @@ fn row(snapshot: &Snapshot, is_verbose: bool) -> Row {
     };
     if !snapshot.errors.is_empty() {
         id.push_str(" !");
+    }
+    if snapshot.is_interrupted {
+        id.push_str(" …");
     }
     let lines = |items: Vec<String>| items.join("\n");
     let paths = snapshot.paths.iter().map(|path| names::escaped(path));

@@ -64,6 +64,10 @@ fn every_verb_ends_with_a_documented_summary() {
     ];
     for arguments in verbs {
         let events = sandbox.events(arguments);
+        if let Some(stages) = events.iter().find(|event| event["event"] == "stages") {
+            assert_documented(stages, "stages");
+            assert_documented(&stages["stages"][0], "a stage");
+        }
         let summary = events.last().unwrap();
         assert_eq!(summary["event"], "summary");
         assert_eq!(summary["command"], arguments[0]);

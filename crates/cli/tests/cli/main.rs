@@ -4,9 +4,11 @@
 mod backup;
 mod exit_codes;
 mod help;
+mod interruption;
 mod json;
 mod listing;
 mod passwords;
 mod restore;
 mod sandbox;
+mod stages;
 mod streams;

@@ -48,6 +48,32 @@ impl CompressionLevel {
     }
 }
 
+/// Who decides on the level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompressionChoice {
+    /// The user did.
+    Level(CompressionLevel),
+    /// The pipeline may, by what its stages wait for (`pipeline::adaptive`).
+    Auto,
+}
+
+impl From<CompressionLevel> for CompressionChoice {
+    fn from(level: CompressionLevel) -> Self {
+        CompressionChoice::Level(level)
+    }
+}
+
+impl CompressionChoice {
+    /// The level where nothing is adapted.
+    #[must_use]
+    pub fn level(self) -> CompressionLevel {
+        match self {
+            CompressionChoice::Level(level) => level,
+            CompressionChoice::Auto => CompressionLevel::DEFAULT,
+        }
+    }
+}
+
 /// Bytes of a group that are compressed fast to see whether the rest is worth the effort.
 const PROBE_BYTES: usize = 16 << 10;
 
@@ -87,6 +113,13 @@ impl Compressor {
             level,
             context: compresses.then(|| context(level.number())),
             probe: compresses.then(|| context(1)),
+        }
+    }
+
+    /// Compresses at another level from now on.
+    pub fn set_level(&mut self, level: CompressionLevel) {
+        if level != self.level {
+            *self = Self::new(level);
         }
     }
 

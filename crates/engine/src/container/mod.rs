@@ -14,7 +14,9 @@ mod remap;
 mod verify;
 
 pub use builder::{ContainerBuilder, SealedContainer};
-pub use compression::{Compression, CompressionLevel, Compressor, Decompressor, decompress};
+pub use compression::{
+    Compression, CompressionChoice, CompressionLevel, Compressor, Decompressor, decompress,
+};
 pub(crate) use groups::READ_BYTES_MAX;
 pub use groups::{GroupOpener, GroupRead};
 pub use metadata::{CHUNK_BYTES_MAX, GROUP_BYTES_MAX, Group, ObjectMetadata, SLOTS_MAX, Section};

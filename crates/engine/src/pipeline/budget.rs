@@ -153,10 +153,14 @@ impl Failure {
     }
 
     /// The failure behind a [`Stopped`]; the first caller gets it, later ones learn that there
-    /// was one.
+    /// was one. When none was reported, a thread has died.
     #[must_use]
     pub fn take(&self) -> WriteError {
-        lock(&self.0).first.take().unwrap_or(WriteError::Stopped)
+        let mut state = lock(&self.0);
+        match state.happened {
+            true => state.first.take().unwrap_or(WriteError::Stopped),
+            false => WriteError::WorkerLost,
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! The one room that starts threads: how a stream becomes stored chunks, and how they come back.
 //!
 //! ```text
-//! read + chunk + fingerprint ──▶ look-up ──new──▶ group ──▶ compress ──▶ place + seal ──▶ put
-//!  OrderedPool (the caller's)     Writer (the caller's     OrderedPool    Packer thread    PutPool
-//!                                 thread, walk order)
+//! read + chunk ──▶ fingerprint ──▶ index ──new──▶ group ──▶ compress ──▶ pack + seal ──▶ put
+//!  ordered pool    FingerprintPool  Writer (the caller's    ordered pool   Packer thread   PutPool
+//!  (the caller's)                   thread, walk order)
 //! ```
 //!
+//! Each stage has a meter (`stages`): time busy and waiting, its queue, its bytes.
 //! Every queue is bounded in bytes, results come back in the order of their submission, and
 //! packing follows that order, never the state of a queue: the same input makes the same
 //! chunks, groups and containers for any number of threads. The first failure in any stage
@@ -19,9 +20,13 @@
 //! Reading back ([`ReadingRoom`]) needs no order: what is damaged costs only what wants it, and the
 //! outcome is the same in whichever order the parts come.
 
+mod adaptive;
 mod budget;
 mod chunk_stream;
 mod cutter;
+mod fingerprint_pool;
+mod incoming;
+mod memory;
 mod metadata_packer;
 mod ordered;
 mod packer;
@@ -34,9 +39,14 @@ mod trail;
 mod writer;
 
 pub use budget::{ByteBudget, Failure, Permit, Stopped};
-pub use chunk_stream::{ChunkedSegment, Sectioning, StreamChunking, chunk_stream};
+pub use chunk_stream::{
+    ChunkedSegment, CutSegment, SEGMENT_BYTES, Sectioning, StreamChunking, chunk_stream,
+};
 pub use cutter::Cutter;
-pub use ordered::{Emitter, JobSender, Results, ordered_pool};
+pub use fingerprint_pool::{FingerprintPool, SegmentInTurn};
+pub use incoming::IncomingStream;
+pub use memory::MemoryShares;
+pub use ordered::{Emitter, JobSender, PoolOptions, Results, ordered_pool};
 pub use pending::PendingRecipe;
 pub use reading::{Fetching, ReadingRoom, ReadingWork, Reserved};
 pub use stages::{Stage, StageMeter, StageReport, Stages, bottleneck};

@@ -15,12 +15,10 @@ use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
 use std::{thread, vec};
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, unbounded};
 
 use super::budget::{ByteBudget, Permit, Stopped, lock};
-
-/// Messages with results that a batch may have waiting before it must be at the front.
-const MESSAGES_WAITING_MAX: usize = 2;
+use super::stages::{Stage, StageMeter, Stages};
 
 /// A batch of this many bytes (of the budget) goes to a worker.
 const BATCH_BYTES: usize = 256 << 10;
@@ -29,12 +27,31 @@ const BATCH_BYTES: usize = 256 << 10;
 /// was found may have more: those are handed on as they come.
 const RESULTS_KEPT_MAX: usize = 3;
 
+/// What a pool is like.
+#[derive(Debug, Clone)]
+pub struct PoolOptions {
+    /// The stage whose work it does.
+    pub stage: Stage,
+    /// Where that is reported.
+    pub stages: Stages,
+    /// Threads.
+    pub workers: usize,
+    /// Bytes that jobs may hold together, until their results are taken.
+    pub budget: ByteBudget,
+}
+
+impl PoolOptions {
+    fn meter(&self) -> &StageMeter {
+        self.stages.meter(self.stage)
+    }
+}
+
 /// Takes jobs into the pool.
 #[derive(Debug)]
 pub struct JobSender<J, R> {
     batches: Sender<Batch<J, R>>,
     order: Sender<Waiting<R>>,
-    budget: ByteBudget,
+    options: PoolOptions,
     gathered: Mutex<Option<Gathered<J>>>,
 }
 
@@ -50,6 +67,7 @@ struct Gathered<J> {
 #[derive(Debug)]
 struct Batch<J, R> {
     jobs: Vec<J>,
+    bytes: usize,
     emitter: Emitter<R>,
 }
 
@@ -67,15 +85,16 @@ struct Message<R> {
 }
 
 impl<J, R> JobSender<J, R> {
-    /// Waits until `bytes` fit into the budget, then queues the job and those gathered before.
+    /// Waits until `bytes` fit into the budget, then queues the job and those gathered before. So
+    /// many of its results may wait before it must be at the front.
     ///
     /// # Errors
     /// [`Stopped`] when the pool's budget was stopped or nobody takes results any more.
-    pub fn submit(&self, job: J, bytes: usize) -> Result<(), Stopped> {
+    pub fn submit(&self, job: J, bytes: usize, results_waiting: usize) -> Result<(), Stopped> {
         let mut gathered = lock(&self.gathered);
         self.send_gathered(&mut gathered)?;
-        let permit = self.budget.acquire(bytes)?;
-        self.send(vec![job], permit)
+        let permit = self.options.budget.acquire(bytes)?;
+        self.send(vec![job], bytes, permit, results_waiting)
     }
 
     /// Like [`JobSender::submit`], for a job that may wait for others if it is small. They are
@@ -83,9 +102,9 @@ impl<J, R> JobSender<J, R> {
     ///
     /// # Errors
     /// [`Stopped`] when the pool's budget was stopped or nobody takes results any more.
-    pub fn gather(&self, job: J, bytes: usize) -> Result<(), Stopped> {
+    pub fn gather(&self, job: J, bytes: usize, results_waiting: usize) -> Result<(), Stopped> {
         if bytes >= BATCH_BYTES {
-            return self.submit(job, bytes);
+            return self.submit(job, bytes, results_waiting);
         }
         let mut gathered = lock(&self.gathered);
         let has_room = match &mut *gathered {
@@ -94,7 +113,7 @@ impl<J, R> JobSender<J, R> {
         };
         if !has_room {
             self.send_gathered(&mut gathered)?;
-            let permit = self.budget.acquire(bytes)?;
+            let permit = self.options.budget.acquire(bytes)?;
             *gathered = Some(Gathered {
                 jobs: Vec::new(),
                 permit,
@@ -113,26 +132,38 @@ impl<J, R> JobSender<J, R> {
 
     fn send_gathered(&self, gathered: &mut Option<Gathered<J>>) -> Result<(), Stopped> {
         match gathered.take() {
-            Some(batch) => self.send(batch.jobs, batch.permit),
+            Some(batch) => self.send(batch.jobs, batch.bytes, batch.permit, 1),
             None => Ok(()),
         }
     }
 
-    fn send(&self, jobs: Vec<J>, permit: Permit) -> Result<(), Stopped> {
-        let (sender, messages) = bounded(MESSAGES_WAITING_MAX + 1);
+    fn send(
+        &self,
+        jobs: Vec<J>,
+        bytes: usize,
+        permit: Permit,
+        results_waiting: usize,
+    ) -> Result<(), Stopped> {
+        // One more, for the word that there are no more.
+        let (sender, messages) = bounded(results_waiting.max(1) + 1);
         let kept_max = if jobs.len() > 1 { RESULTS_KEPT_MAX } else { 0 };
         let emitter = Emitter {
             sender,
             kept: RefCell::default(),
             kept_max,
             of_job: Cell::new(0),
+            options: self.options.clone(),
         };
         self.order
             .send(Waiting { messages, permit })
             .map_err(|_| Stopped)?;
-        self.batches
-            .send(Batch { jobs, emitter })
-            .map_err(|_| Stopped)
+        self.options.meter().queue(bytes as u64);
+        let batch = Batch {
+            jobs,
+            bytes,
+            emitter,
+        };
+        self.batches.send(batch).map_err(|_| Stopped)
     }
 }
 
@@ -141,7 +172,7 @@ impl<J, R> Drop for JobSender<J, R> {
         let gathered = self.gathered.get_mut();
         if let Some(batch) = gathered.unwrap_or_else(|error| error.into_inner()).take() {
             // If nobody takes results any more, nobody misses these.
-            let _ = self.send(batch.jobs, batch.permit);
+            let _ = self.send(batch.jobs, batch.bytes, batch.permit, 1);
         }
     }
 }
@@ -156,6 +187,7 @@ pub struct Emitter<R> {
     kept_max: usize,
     /// How many results the job in hand has had.
     of_job: Cell<usize>,
+    options: PoolOptions,
 }
 
 impl<R> Emitter<R> {
@@ -175,7 +207,14 @@ impl<R> Emitter<R> {
     fn hand_on(&self, is_last: bool) -> Result<(), Stopped> {
         let results = self.kept.take();
         let message = Message { results, is_last };
-        self.sender.send(message).map_err(|_| Stopped)
+        match self.sender.try_send(message) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Disconnected(_)) => Err(Stopped),
+            Err(TrySendError::Full(message)) => {
+                let wait = || self.sender.send(message).map_err(|_| Stopped);
+                self.options.meter().blocked(wait)
+            }
+        }
     }
 }
 
@@ -222,17 +261,13 @@ impl<R> Results<R> {
     }
 }
 
-/// Starts `workers` threads that run `work` on jobs, which may hold `budget` bytes together.
-/// The threads end when the sender is dropped and all jobs are done.
+/// Starts threads that run `work` on jobs. They end when the sender is dropped and all jobs are
+/// done. Time spent waiting is reported here; busy time by `work`, which may do the work of more
+/// than one stage.
 ///
 /// # Panics
 /// When the system can't start a thread.
-pub fn ordered_pool<J, R, W>(
-    name: &str,
-    workers: usize,
-    budget: ByteBudget,
-    work: W,
-) -> (JobSender<J, R>, Results<R>)
+pub fn ordered_pool<J, R, W>(options: &PoolOptions, work: W) -> (JobSender<J, R>, Results<R>)
 where
     J: Send + 'static,
     R: Send + 'static,
@@ -241,28 +276,21 @@ where
     let (batches, batch_queue) = unbounded::<Batch<J, R>>();
     let (order, order_queue) = unbounded();
     let work = Arc::new(work);
-    for number in 0..workers.max(1) {
+    let workers = options.workers.max(1);
+    options.meter().set_threads(workers);
+    for number in 0..workers {
         let queue = batch_queue.clone();
         let work = Arc::clone(&work);
+        let options = options.clone();
         thread::Builder::new()
-            .name(format!("{name}-{number}"))
-            .spawn(move || {
-                let mut work = work();
-                for Batch { jobs, emitter } in queue {
-                    for job in jobs {
-                        emitter.of_job.set(0);
-                        work(job, &emitter);
-                    }
-                    // If nobody takes results any more, nobody misses the end either.
-                    let _ = emitter.hand_on(true);
-                }
-            })
+            .name(format!("{}-{number}", options.stage.name()))
+            .spawn(move || run_worker(&options, &queue, work()))
             .expect("the system starts a thread");
     }
     let sender = JobSender {
         batches,
         order,
-        budget,
+        options: options.clone(),
         gathered: Mutex::default(),
     };
     let results = Results {
@@ -275,15 +303,40 @@ where
     (sender, results)
 }
 
+fn run_worker<J, R>(
+    options: &PoolOptions,
+    queue: &Receiver<Batch<J, R>>,
+    mut work: impl FnMut(J, &Emitter<R>),
+) {
+    let meter = options.meter();
+    while let Ok(batch) = meter.starved(|| queue.recv()) {
+        meter.unqueue(batch.bytes as u64);
+        for job in batch.jobs {
+            batch.emitter.of_job.set(0);
+            work(job, &batch.emitter);
+        }
+        // If nobody takes results any more, nobody misses the end either.
+        let _ = batch.emitter.hand_on(true);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
 
+    fn options(workers: usize, limit_bytes: usize) -> PoolOptions {
+        PoolOptions {
+            stage: Stage::Read,
+            stages: Stages::default(),
+            workers,
+            budget: ByteBudget::new(limit_bytes),
+        }
+    }
+
     #[test]
     fn results_keep_the_order_of_jobs() {
-        let budget = ByteBudget::new(10);
-        let (sender, mut results) = ordered_pool("test", 4, budget, || {
+        let (sender, mut results) = ordered_pool(&options(4, 10), || {
             Box::new(|job: u64, out: &Emitter<(u64, u64)>| {
                 thread::sleep(Duration::from_micros((job * 7919) % 300));
                 for part in 0..job % 5 {
@@ -293,7 +346,7 @@ mod tests {
         });
         let submitter = thread::spawn(move || {
             for job in 0..300 {
-                sender.submit(job, 3).unwrap();
+                sender.submit(job, 3, 2).unwrap();
             }
         });
         let mut seen = Vec::new();
@@ -312,7 +365,7 @@ mod tests {
         // Jobs of all sizes, from those that fill a batch to those that go alone, and budgets that
         // are always, often and never short.
         for limit in [1, BATCH_BYTES / 2, 3 * BATCH_BYTES, 100 * BATCH_BYTES] {
-            let (sender, mut results) = ordered_pool("test", 4, ByteBudget::new(limit), || {
+            let (sender, mut results) = ordered_pool(&options(4, limit), || {
                 Box::new(|job: usize, out: &Emitter<(usize, usize)>| {
                     // More than may be kept, now and then.
                     for part in 0..job % 9 {
@@ -324,8 +377,8 @@ mod tests {
                 for job in 0..500 {
                     let bytes = (job * 7919) % (BATCH_BYTES / 10) * (1 + job % 40);
                     match job % 50 {
-                        49 => sender.submit(job, 1).unwrap(),
-                        _ => sender.gather(job, bytes).unwrap(),
+                        49 => sender.submit(job, 1, 2).unwrap(),
+                        _ => sender.gather(job, bytes, 2).unwrap(),
                     }
                 }
             });
@@ -340,14 +393,13 @@ mod tests {
 
     #[test]
     fn results_end_where_a_worker_dies() {
-        let budget = ByteBudget::new(10);
-        let (sender, mut results) = ordered_pool("test", 2, budget, || {
+        let (sender, mut results) = ordered_pool(&options(2, 10), || {
             Box::new(|job: u64, out: &Emitter<u64>| {
                 let _ = out.emit(job);
                 assert!(job != 5, "this worker is meant to die");
             })
         });
-        let submitter = thread::spawn(move || (0..100).all(|job| sender.submit(job, 3).is_ok()));
+        let submitter = thread::spawn(move || (0..100).all(|job| sender.submit(job, 3, 2).is_ok()));
         let mut seen = Vec::new();
         while let Some(result) = results.next_result() {
             seen.push(result);
@@ -359,15 +411,14 @@ mod tests {
 
     #[test]
     fn no_later_result_comes_when_a_worker_dies_in_a_batch() {
-        let budget = ByteBudget::new(1 << 30);
-        let (sender, mut results) = ordered_pool("test", 2, budget, || {
+        let (sender, mut results) = ordered_pool(&options(2, 1 << 30), || {
             Box::new(|job: usize, out: &Emitter<usize>| {
                 let _ = out.emit(job);
                 assert!(job != 100, "this worker is meant to die");
             })
         });
         for job in 0..1000 {
-            sender.gather(job, BATCH_BYTES / 16).unwrap();
+            sender.gather(job, BATCH_BYTES / 16, 2).unwrap();
         }
         drop(sender);
         let seen: Vec<_> = std::iter::from_fn(|| results.next_result()).collect();
@@ -376,15 +427,14 @@ mod tests {
 
     #[test]
     fn a_dropped_consumer_stops_submitters() {
-        let budget = ByteBudget::new(10);
-        let (sender, results) = ordered_pool("test", 1, budget, || {
+        let (sender, results) = ordered_pool(&options(1, 10), || {
             Box::new(|job: u8, out: &Emitter<u8>| {
                 let _ = out.emit(job);
             })
         });
         drop(results);
-        assert_eq!(sender.submit(1, 1), Err(Stopped));
-        assert_eq!(sender.gather(1, BATCH_BYTES - 1), Ok(()), "it waits");
-        assert_eq!(sender.gather(1, 1), Err(Stopped));
+        assert_eq!(sender.submit(1, 1, 2), Err(Stopped));
+        assert_eq!(sender.gather(1, BATCH_BYTES - 1, 2), Ok(()), "it waits");
+        assert_eq!(sender.gather(1, 1, 2), Err(Stopped));
     }
 }

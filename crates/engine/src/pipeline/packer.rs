@@ -7,13 +7,14 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crossbeam_channel::Sender;
 
+use super::adaptive::CompressionEffort;
 use super::budget::{Stopped, lock};
 use super::ordered::Results;
 use super::pending::{Placement, Placements};
 use super::put_pool::PutPool;
+use super::stages::{Stage, Stages};
 use crate::container::{
-    Compression, CompressionLevel, Compressor, ContainerBuilder, ContainerKind, SealedContainer,
-    Section,
+    Compression, Compressor, ContainerBuilder, ContainerKind, SealedContainer, Section,
 };
 use crate::fingerprint::Fingerprint;
 use crate::format::Vault;
@@ -61,12 +62,13 @@ pub(super) struct SharedPlacements {
 pub(super) struct Packer {
     pub vault: Arc<Vault>,
     pub container_bytes: u32,
-    pub level: CompressionLevel,
+    pub effort: CompressionEffort,
     /// Whether containers keep the last bytes of chunks.
     pub has_markers: bool,
     pub placements: Arc<SharedPlacements>,
     pub sealed: Sender<SealedNote>,
     pub puts: PutPool,
+    pub stages: Stages,
 }
 
 /// What the writer learns of a sealed container.
@@ -109,15 +111,21 @@ impl Packer {
 
     fn place_all(&self, mut groups: Results<GroupDone>) -> Result<(), Stopped> {
         let mut builder = None;
-        let mut compressor = Compressor::new(self.level);
-        while let Some(done) = groups.next_result() {
+        let mut compressor = Compressor::new(self.effort.level());
+        let meter = self.stages.meter(Stage::Pack);
+        meter.set_threads(1);
+        while let Some(done) = meter.starved(|| groups.next_result()) {
             match done {
                 GroupDone::Group { group, compressed } => {
-                    self.place(&mut builder, &mut compressor, group, compressed)?;
+                    let stored = compressed.as_ref().unwrap_or(&group.plain).len();
+                    meter.unqueue(stored as u64);
+                    meter.busy_but_for_waits(stored as u64, || {
+                        self.place(&mut builder, &mut compressor, group, compressed)
+                    })?;
                 }
                 GroupDone::Flush => {
                     if let Some(last) = builder.take() {
-                        self.seal(last, true)?;
+                        meter.busy_but_for_waits(0, || self.seal(last, true))?;
                     }
                     lock(&self.placements.state).flushes += 1;
                 }
@@ -142,6 +150,7 @@ impl Packer {
                 return Ok(());
             }
             let stored_bytes = stored.len();
+            compressor.set_level(self.effort.level());
             let is_empty = open.chunk_count() == 0;
             if let Some((front, front_compressed)) =
                 cut_front(open, compressor, &mut group, stored_bytes, is_empty)
@@ -191,7 +200,8 @@ impl Packer {
         let note = SealedNote::of(&container);
         // In this order: who has learned of a container and waits for all puts, as the writer
         // does before it writes an index run, must find this one among them.
-        self.puts.put(container)?;
+        let meter = self.stages.meter(Stage::Pack);
+        meter.blocked(|| self.puts.put(container))?;
         self.sealed.send(note).map_err(|_| Stopped)
     }
 }

@@ -5,25 +5,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::WriteError;
-use super::budget::{Failure, Stopped, lock};
+use super::budget::{ByteBudget, Failure, Permit, Stopped, lock};
+use super::stages::{Stage, Stages};
 use crate::container::SealedContainer;
 use crate::object::ObjectStore;
 
 /// Containers being written at the same time.
 const PUT_THREADS: usize = 3;
 
-/// Containers that wait for a thread.
-const WAITING_MAX: usize = 2;
-
 /// Puts containers into a store in the background.
 #[derive(Debug, Clone)]
 pub(super) struct PutPool {
-    queue: Sender<SealedContainer>,
+    queue: Sender<QueuedPut>,
+    budget: ByteBudget,
     open: Arc<Open>,
+    stages: Stages,
     failure: Failure,
+}
+
+/// A container on its way; its bytes count until it is durable.
+#[derive(Debug)]
+struct QueuedPut {
+    container: SealedContainer,
+    _permit: Permit,
 }
 
 #[derive(Debug, Default)]
@@ -33,45 +40,48 @@ struct Open {
 }
 
 impl PutPool {
-    pub fn start(store: &Arc<dyn ObjectStore>, failure: &Failure) -> Self {
-        let (queue, containers) = bounded::<SealedContainer>(WAITING_MAX);
+    /// A pool that has at most `memory_bytes` of containers in its hands, or one.
+    pub fn start(
+        store: &Arc<dyn ObjectStore>,
+        memory_bytes: usize,
+        stages: &Stages,
+        failure: &Failure,
+    ) -> Self {
+        let (queue, containers) = unbounded::<QueuedPut>();
+        let budget = ByteBudget::new(memory_bytes);
+        failure.watch(&budget);
+        stages.meter(Stage::Put).set_threads(PUT_THREADS);
         let open = Arc::new(Open::default());
         for number in 0..PUT_THREADS {
+            let worker = PutWorker {
+                store: Arc::clone(store),
+                open: Arc::clone(&open),
+                stages: stages.clone(),
+                failure: failure.clone(),
+            };
             let containers = containers.clone();
-            let store = Arc::clone(store);
-            let open = Arc::clone(&open);
-            let failure = failure.clone();
             thread::Builder::new()
                 .name(format!("put-{number}"))
-                .spawn(move || {
-                    for container in containers {
-                        if !failure.happened() {
-                            // A store that panics must not leave others waiting for this put.
-                            let put = || store.put(&container.key, &container.bytes);
-                            match catch_unwind(AssertUnwindSafe(put)) {
-                                Ok(Ok(())) => {}
-                                Ok(Err(error)) => failure.report(error.into()),
-                                Err(_) => failure.report(WriteError::Stopped),
-                            }
-                        }
-                        drop(container);
-                        *lock(&open.count) -= 1;
-                        open.changed.notify_all();
-                    }
-                })
+                .spawn(move || worker.run(&containers))
                 .expect("the system starts a thread");
         }
         Self {
             queue,
+            budget,
             open,
+            stages: stages.clone(),
             failure: failure.clone(),
         }
     }
 
     /// Hands over a container; waits while too many are on their way.
     pub fn put(&self, container: SealedContainer) -> Result<(), Stopped> {
+        let _permit = self.budget.acquire(container.bytes.len())?;
         *lock(&self.open.count) += 1;
-        self.queue.send(container).map_err(|_| Stopped)
+        let bytes = container.bytes.len() as u64;
+        self.stages.meter(Stage::Put).queue(bytes);
+        let queued = QueuedPut { container, _permit };
+        self.queue.send(queued).map_err(|_| Stopped)
     }
 
     /// Waits until every container handed over is durable.
@@ -88,5 +98,36 @@ impl PutPool {
             return Err(Stopped);
         }
         Ok(())
+    }
+}
+
+/// What one of the threads holds.
+struct PutWorker {
+    store: Arc<dyn ObjectStore>,
+    open: Arc<Open>,
+    stages: Stages,
+    failure: Failure,
+}
+
+impl PutWorker {
+    fn run(&self, containers: &Receiver<QueuedPut>) {
+        let meter = self.stages.meter(Stage::Put);
+        while let Ok(queued) = meter.starved(|| containers.recv()) {
+            let container = &queued.container;
+            let bytes = container.bytes.len() as u64;
+            meter.unqueue(bytes);
+            if !self.failure.happened() {
+                // A store that panics must not leave others waiting for this put.
+                let put = || self.store.put(&container.key, &container.bytes);
+                match meter.busy(bytes, || catch_unwind(AssertUnwindSafe(put))) {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => self.failure.report(error.into()),
+                    Err(_) => self.failure.report(WriteError::WorkerLost),
+                }
+            }
+            drop(queued);
+            *lock(&self.open.count) -= 1;
+            self.open.changed.notify_all();
+        }
     }
 }

@@ -5,48 +5,77 @@
 //! are handed on.
 
 use std::io::{self, Read};
+use std::time::Instant;
 
-use chunking::segments::{SegmentJob, SegmentStream, Segments};
+use chunking::segments::{SegmentJob, SegmentStream, SegmentedChunks, Segments};
 
 use super::chunk_stream::{ChunkedSegment, Sectioning, StreamChunking};
+use super::fingerprint_pool::SegmentInTurn;
+use super::stages::Stage;
 use crate::container::ContainerKind;
 
 /// Reads a stream to its end by batches of segments; as
 /// [`chunk_stream`](super::chunk_stream()).
 pub(super) fn chunk_segments(
-    with: StreamChunking<'_>,
+    with: &StreamChunking,
     segments: &Segments,
     stream: &mut dyn Read,
     expected_bytes: Option<u64>,
-    emit: &mut dyn FnMut(ChunkedSegment) -> bool,
+    emit: &mut dyn FnMut(SegmentInTurn) -> bool,
 ) -> io::Result<u64> {
     let Sectioning::WholeStream = with.sectioning;
     let stream = SegmentStream::new(segments.clone(), stream, with.threads);
     let mut stream = stream.expecting(expected_bytes);
-    while let Some(batch) = stream.next_batch()? {
-        let jobs: Vec<SegmentJob<'_>> = batch.jobs(segments).collect();
-        let cuts = map_on_threads(&jobs, with.threads, SegmentJob::run);
-        let joined = stream.join(batch, &cuts);
-        let mut start = 0;
-        let chunks = joined.lengths.iter().map(|&length| {
-            let chunk = &joined.bytes[start..start + length as usize];
-            start += chunk.len();
-            chunk
+    let (read, chunk) = (Stage::Read, Stage::Chunk);
+    let mut bytes_before = 0;
+    loop {
+        let started = Instant::now();
+        let batch = stream.next_batch()?;
+        let bytes = stream.read_bytes() - bytes_before;
+        bytes_before += bytes;
+        with.stages.meter(read).worked(started.elapsed(), bytes);
+        let Some(batch) = batch else {
+            break;
+        };
+        with.stages.meter(chunk).set_threads(with.threads);
+        let joined = with.stages.meter(chunk).busy(bytes, || {
+            let jobs: Vec<SegmentJob<'_>> = batch.jobs(segments).collect();
+            let cuts = map_on_threads(&jobs, with.threads, SegmentJob::run);
+            stream.join(batch, &cuts)
         });
-        let chunks: Vec<&[u8]> = chunks.collect();
-        let fingerprints = map_on_threads(&chunks, with.threads, |chunk| {
-            with.fingerprinter.fingerprint(ContainerKind::Data, chunk)
-        });
-        if chunks.is_empty() {
+        if joined.lengths.is_empty() {
             continue;
         }
-        let chunks = fingerprints.into_iter().zip(joined.lengths).collect();
-        let bytes = joined.bytes;
-        if !emit(ChunkedSegment { bytes, chunks }) {
+        if !emit(SegmentInTurn::Ready(fingerprint(with, joined))) {
             break;
         }
     }
     Ok(stream.read_bytes())
+}
+
+/// Fingerprints the chunks of a batch on the threads that cut it.
+fn fingerprint(with: &StreamChunking, joined: SegmentedChunks) -> ChunkedSegment {
+    let SegmentedChunks { bytes, lengths } = joined;
+    let share = lengths.len().div_ceil(with.threads.max(1)).max(1);
+    let mut rest = &bytes[..];
+    let mut parts: Vec<(&[u8], &[u32])> = Vec::new();
+    for lengths in lengths.chunks(share) {
+        let part_bytes: usize = lengths.iter().map(|&length| length as usize).sum();
+        let (part, behind) = rest.split_at(part_bytes);
+        parts.push((part, lengths));
+        rest = behind;
+    }
+    let chunk_bytes = bytes.len() - rest.len();
+    let fingerprinter = with.fingerprints.fingerprinter();
+    let meter = with.stages.meter(Stage::Fingerprint);
+    let fingerprints = meter.busy(chunk_bytes as u64, || {
+        map_on_threads(&parts, with.threads, |(bytes, lengths)| {
+            fingerprinter.fingerprints(ContainerKind::Data, bytes, lengths)
+        })
+    });
+    let fingerprints = fingerprints.into_iter().flatten();
+    let chunks = fingerprints.zip(lengths).collect();
+    ChunkedSegment { bytes, chunks }
 }
 
 /// Maps items in order, on so many threads at most.

@@ -5,8 +5,10 @@
 //! segment, a small file, a container) costs some 50 ns. Times are of the wall clock: a thread that
 //! the system has not let run counts as busy.
 //!
-//! The *bottleneck* is the stage with the most busy time a thread: were every queue endless, the
-//! whole would take that long (P-Dedupe, §2.3, Eq. 5: the slowest stage bounds a pipeline).
+//! The *bottleneck* is looked for among teams of threads, for some stages share theirs: of the team
+//! with the most busy time a thread, the stage with the most. Were every queue endless, and every
+//! thread on a processor of its own, the whole would take as long as that team (P-Dedupe, §2.3,
+//! Eq. 5: the slowest stage bounds a pipeline).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -64,6 +66,15 @@ impl Stage {
         Stage::Write,
     ];
 
+    /// The stage whose threads do its work.
+    fn team(self) -> Stage {
+        match self {
+            Stage::Chunk => Stage::Read,
+            Stage::Decompress | Stage::Verify | Stage::Write => Stage::Unseal,
+            stage => stage,
+        }
+    }
+
     /// Its name, as users see it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -106,6 +117,11 @@ impl StageMeter {
         self.threads.store(threads, Ordering::Relaxed);
     }
 
+    /// So many more do.
+    pub fn add_threads(&self, threads: usize) {
+        self.threads.fetch_add(threads, Ordering::Relaxed);
+    }
+
     /// Does a piece of work on so many bytes.
     pub fn busy<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
         let started = Instant::now();
@@ -124,6 +140,25 @@ impl StageMeter {
     /// Time that belongs to work which was or will be counted: no item, no bytes.
     pub fn worked_more(&self, time: Duration) {
         add_time(&self.busy_ns, time);
+    }
+
+    /// Bytes of a piece of work that is counted otherwise.
+    pub fn count_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Does a piece of work that may itself wait: what is counted as [`starved`](Self::starved) or
+    /// [`blocked`](Self::blocked) meanwhile is not busy. For stages of one thread.
+    pub fn busy_but_for_waits<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
+        let waits = || {
+            let starved = self.starved_ns.load(Ordering::Relaxed);
+            starved + self.blocked_ns.load(Ordering::Relaxed)
+        };
+        let (started, waits_before) = (Instant::now(), waits());
+        let result = work();
+        let waited = Duration::from_nanos(waits() - waits_before);
+        self.worked(started.elapsed().saturating_sub(waited), bytes);
+        result
     }
 
     /// Waits for input.
@@ -232,11 +267,22 @@ impl Stages {
     }
 }
 
-/// The stage that bounds the whole: the one with the most busy time a thread.
+/// The stage that bounds the whole, and the busy time a thread of the team that does its work.
 #[must_use]
-pub fn bottleneck(reports: &[StageReport]) -> Option<Stage> {
-    let busiest = reports.iter().max_by_key(|report| report.busy_a_thread())?;
-    (busiest.busy > Duration::ZERO).then_some(busiest.stage)
+pub fn bottleneck(reports: &[StageReport]) -> Option<(Stage, Duration)> {
+    let of_team = |team| {
+        reports
+            .iter()
+            .filter(move |report| report.stage.team() == team)
+    };
+    let busy = |team| {
+        of_team(team)
+            .map(StageReport::busy_a_thread)
+            .sum::<Duration>()
+    };
+    let team = Stage::ALL.into_iter().max_by_key(|&team| busy(team))?;
+    let busiest = of_team(team).max_by_key(|report| report.busy)?;
+    (busiest.busy > Duration::ZERO).then_some((busiest.stage, busy(team)))
 }
 
 #[cfg(test)]
@@ -258,11 +304,53 @@ mod tests {
             .meter(Stage::Read)
             .worked_more(Duration::from_secs(1));
         let reports = stages.reports();
-        assert_eq!(bottleneck(&reports), Some(Stage::Read));
+        assert_eq!(
+            bottleneck(&reports),
+            Some((Stage::Read, Duration::from_secs(4)))
+        );
         let named: Vec<&str> = reports.iter().map(|report| report.stage.name()).collect();
         assert_eq!(named, ["read", "compress"]);
         assert_eq!(reports[0].busy, Duration::from_secs(4));
         assert_eq!((reports[0].items, reports[0].bytes), (1, 10));
+    }
+
+    #[test]
+    fn stages_of_the_same_threads_count_together() {
+        let stages = Stages::default();
+        let worked = |stage, seconds, threads| {
+            stages.meter(stage).set_threads(threads);
+            stages.meter(stage).worked(Duration::from_secs(seconds), 0);
+        };
+        worked(Stage::Fetch, 5, 1);
+        worked(Stage::Unseal, 2, 2);
+        worked(Stage::Decompress, 6, 2);
+        assert_eq!(
+            bottleneck(&stages.reports()),
+            Some((Stage::Fetch, Duration::from_secs(5)))
+        );
+        worked(Stage::Verify, 4, 2);
+        assert_eq!(
+            bottleneck(&stages.reports()),
+            Some((Stage::Decompress, Duration::from_secs(6)))
+        );
+    }
+
+    #[test]
+    fn waits_are_not_work() {
+        let stages = Stages::default();
+        let meter = stages.meter(Stage::Index);
+        let nap = || std::thread::sleep(Duration::from_millis(20));
+        meter.busy_but_for_waits(3, || {
+            meter.starved(nap);
+            meter.blocked(nap);
+            meter.count_bytes(4);
+        });
+        let report = stages.reports()[0];
+        assert!(report.starved >= Duration::from_millis(20));
+        assert!(report.blocked >= Duration::from_millis(20));
+        // All that is left is the time between two looks at the clock.
+        assert!(report.busy < report.starved + report.blocked);
+        assert_eq!(report.bytes, 7);
     }
 
     #[test]

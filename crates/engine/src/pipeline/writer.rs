@@ -5,22 +5,28 @@
 //! compressing workers and the packer. Its place is known a little later:
 //! [`Writer::settle`] turns a [`PendingRecipe`] into a recipe once it is.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use crossbeam_channel::{Receiver, unbounded};
 
+use super::adaptive::{Adaptation, CompressionEffort};
 use super::budget::{ByteBudget, Failure, Stopped, lock};
-use super::chunk_stream::{ChunkedSegment, Sectioning, StreamChunking, chunk_stream};
-use super::cutter::Cutter;
+use super::chunk_stream::{ChunkedSegment, StreamChunking, chunk_stream};
+use super::incoming::IncomingStream;
+use super::memory::MemoryShares;
 use super::metadata_packer::MetadataPacker;
-use super::ordered::{Emitter, JobSender, ordered_pool};
+use super::ordered::{Emitter, JobSender, PoolOptions, Results, ordered_pool};
 use super::packer::{GroupDone, GroupJob, Packer, PlainGroup, SealedNote, SharedPlacements};
 use super::pending::PendingRecipe;
 use super::put_pool::PutPool;
+use super::stages::{Stage, Stages};
+use super::trail::Trail;
 use crate::container::{Compressor, ContainerKind, SealedContainer};
-use crate::engine::Engine;
-use crate::fingerprint::Fingerprint;
+use crate::engine::{Engine, EngineSettings};
+use crate::fingerprint::{CheckValue, Fingerprint};
 use crate::format::ObjectError;
 use crate::index::{Found, Index, IndexMemory, OpenPlace, RECENT_CHUNKS_MAX};
 use crate::object::{ObjectId, StoreError};
@@ -43,6 +49,9 @@ pub enum WriteError {
     /// A stream is so fragmented that its recipe exceeds the limits of the format.
     #[error("a stream's recipe exceeds {RECIPE_LEVEL_MAX} levels of pages")]
     RecipeTooLong,
+    /// A thread of the pipeline ended before its work was done.
+    #[error("a thread of the pipeline ended unexpectedly")]
+    WorkerLost,
     /// An earlier failure stopped the pipeline.
     #[error("the pipeline stopped after a failure")]
     Stopped,
@@ -81,9 +90,9 @@ pub struct WriteTotals {
 
 /// Stores chunks and pages of one backup run.
 pub struct Writer {
-    cutter: Arc<Cutter>,
-    threads: usize,
-    fingerprinter: Arc<crate::fingerprint::Fingerprinter>,
+    chunking: StreamChunking,
+    /// Segments of a stream that may wait to be stored while it is read on.
+    stream_segments_max: usize,
     index: Index,
     group: PlainGroup,
     group_bytes: usize,
@@ -95,6 +104,7 @@ pub struct Writer {
     packer: Option<JoinHandle<()>>,
     metadata: MetadataPacker,
     puts: PutPool,
+    adaptation: Adaptation,
     failure: Failure,
     flushes: u64,
     totals: WriteTotals,
@@ -112,11 +122,12 @@ impl Writer {
     /// Opens the index and starts the threads.
     pub(crate) fn start(engine: &Engine) -> Result<Self, ObjectError> {
         let settings = engine.settings();
-        let share = settings.memory_bytes / 8;
-        let reader = Arc::new(engine.container_reader(share)?);
+        let stages = engine.stages();
+        let shares = MemoryShares::of(settings.memory_bytes);
+        let reader = Arc::new(engine.container_reader(shares.container_bytes)?);
         let memory = IndexMemory {
-            run_bytes: share,
-            locality_bytes: share,
+            run_bytes: shares.index_bytes,
+            locality_bytes: shares.locality_bytes,
         };
         let index = Index::open(
             Arc::clone(engine.store()),
@@ -125,42 +136,30 @@ impl Writer {
             memory,
         )?;
         let failure = Failure::default();
-        let puts = PutPool::start(engine.store(), &failure);
-        let budget = ByteBudget::new(settings.memory_bytes / 4);
-        failure.watch(&budget);
-        let level = settings.compression;
-        let (groups, done) = ordered_pool("compress", settings.threads, budget, move || {
-            let mut compressor = Compressor::new(level);
-            Box::new(move |job, out: &Emitter<GroupDone>| {
-                // Nobody takes results once something failed; then there is nothing to do.
-                let _ = out.emit(match job {
-                    GroupJob::Flush => GroupDone::Flush,
-                    GroupJob::Group(group) => GroupDone::Group {
-                        compressed: compressor.compress(&group.plain),
-                        group,
-                    },
-                });
-            })
-        });
+        let puts = PutPool::start(engine.store(), shares.put_bytes, stages, &failure);
+        let effort = CompressionEffort::new(settings.compression, settings.threads.max(1));
+        let (groups, done) = start_compressing(settings, stages, &effort, &failure);
         let placements = Arc::new(SharedPlacements::default());
         let (sealed_sender, sealed) = unbounded();
         let packer = Packer {
             vault: Arc::clone(engine.vault()),
             container_bytes: settings.container_bytes,
-            level,
+            effort: effort.clone(),
             has_markers: engine.cutter().needs_markers(),
             placements: Arc::clone(&placements),
             sealed: sealed_sender,
             puts: puts.clone(),
+            stages: stages.clone(),
         };
+        stages.meter(Stage::Index).set_threads(1);
         let packer = thread::Builder::new()
             .name("pack".to_owned())
             .spawn(move || packer.run(done))
             .expect("the system starts a thread");
+        let chunking = engine.stream_chunking();
         Ok(Self {
-            cutter: Arc::clone(engine.cutter()),
-            threads: engine.threads_a_stream(),
-            fingerprinter: Arc::clone(engine.fingerprinter()),
+            stream_segments_max: stream_segments_max(&chunking, settings),
+            chunking,
             index,
             group: PlainGroup::default(),
             group_bytes: settings.group_bytes as usize,
@@ -173,13 +172,20 @@ impl Writer {
             metadata: MetadataPacker::new(
                 Arc::clone(engine.vault()),
                 settings.container_bytes.max(METADATA_CONTAINER_BYTES_MIN),
-                Compressor::new(level),
+                Compressor::new(settings.compression.level()),
             ),
             puts,
+            adaptation: Adaptation::new(&effort, stages),
             failure,
             flushes: 0,
             totals: WriteTotals::default(),
         })
+    }
+
+    /// How streams are cut whose chunks it is to be given, and by which threads fingerprinted.
+    #[must_use]
+    pub fn stream_chunking(&self) -> &StreamChunking {
+        &self.chunking
     }
 
     /// What was stored so far.
@@ -205,30 +211,50 @@ impl Writer {
         self.index.remap_generation()
     }
 
-    /// Reads a stream to its end and stores it.
+    /// Reads a stream to its end and stores it, segments being fingerprinted while it is read on.
+    /// `trail` is what it was in the parent, for a cutter that takes hints. Returns its recipe and
+    /// its check value.
     ///
     /// # Errors
-    /// When the stream can't be read or the store can't be written.
+    /// When the stream can't be read or the store can't be written. What was read before is stored
+    /// all the same.
     pub fn store_stream(
         &mut self,
         stream: &mut dyn std::io::Read,
-    ) -> Result<PendingRecipe, WriteError> {
-        let mut recipe = PendingRecipe::default();
-        let mut stored = Ok(());
-        let cutter = Arc::clone(&self.cutter);
-        let fingerprinter = Arc::clone(&self.fingerprinter);
-        let with = StreamChunking {
-            cutter: &cutter,
-            threads: self.threads,
-            fingerprinter: &fingerprinter,
-            sectioning: Sectioning::WholeStream,
+        trail: Option<&mut Trail>,
+    ) -> Result<(PendingRecipe, CheckValue), WriteError> {
+        let with = self.chunking.clone();
+        let index = with.stages.meter(Stage::Index);
+        for stage in [Stage::Read, Stage::Chunk] {
+            with.stages.meter(stage).set_threads(1);
+        }
+        with.stages.meter(Stage::Fingerprint).add_threads(1);
+        let waiting_max = self.stream_segments_max;
+        let mut waiting = VecDeque::with_capacity(waiting_max);
+        let mut incoming = IncomingStream::new(with.fingerprints.fingerprinter());
+        let mut store = |writer: &mut Self, segment| {
+            index.busy_but_for_waits(0, || {
+                incoming.segment(segment, writer)?;
+                writer.page_out(incoming.recipe_mut())
+            })
         };
-        chunk_stream(with, stream, None, None, &mut |segment| {
-            stored = self.push_segment(&mut recipe, &segment);
+        let mut stored = Ok(());
+        let read = chunk_stream(&with, stream, None, trail, &mut |segment| {
+            waiting.push_back(segment);
+            while waiting.len() >= waiting_max
+                && stored.is_ok()
+                && let Some(segment) = waiting.pop_front()
+            {
+                stored = store(self, segment);
+            }
             stored.is_ok()
-        })?;
+        });
         stored?;
-        Ok(recipe)
+        for segment in waiting {
+            store(self, segment)?;
+        }
+        read?;
+        Ok(incoming.take(with.fingerprints.fingerprinter()))
     }
 
     /// Adds consecutive chunks to a recipe, storing those that are new.
@@ -247,7 +273,7 @@ impl Writer {
             self.push_chunk(recipe, *fingerprint, &segment.bytes[offset..end])?;
             offset = end;
         }
-        self.page_out(recipe)
+        Ok(())
     }
 
     fn push_chunk(
@@ -270,26 +296,37 @@ impl Writer {
             Some(Found::Open(OpenPlace::Sequence { sequence, offset })) => {
                 recipe.push_new(sequence, offset, bytes);
             }
-            None => {
-                let (sequence, offset) = (self.next_sequence, self.next_offset);
-                self.next_sequence += 1;
-                self.next_offset += bytes;
-                self.totals.chunks_new += 1;
-                self.totals.bytes_new += bytes;
-                let place = OpenPlace::Sequence { sequence, offset };
-                self.index.insert_open(fingerprint, place);
-                recipe.push_new(sequence, offset, bytes);
-                if self.group.plain.capacity() == 0 {
-                    self.group
-                        .plain
-                        .reserve(self.group_bytes + (self.group_bytes >> 3));
-                }
-                self.group.plain.extend_from_slice(chunk);
-                self.group.chunks.push((fingerprint, chunk.len() as u32));
-                if self.group.plain.len() >= self.group_bytes {
-                    self.close_group()?;
-                }
-            }
+            None => self.store_new_chunk(recipe, fingerprint, chunk)?,
+        }
+        Ok(())
+    }
+
+    /// Stores a chunk that the repository does not have. Here, between index and group, is the place
+    /// for resemblance detection: to look for a base, and to store a delta in the chunk's stead.
+    fn store_new_chunk(
+        &mut self,
+        recipe: &mut PendingRecipe,
+        fingerprint: Fingerprint,
+        chunk: &[u8],
+    ) -> Result<(), WriteError> {
+        let bytes = chunk.len() as u64;
+        let (sequence, offset) = (self.next_sequence, self.next_offset);
+        self.next_sequence += 1;
+        self.next_offset += bytes;
+        self.totals.chunks_new += 1;
+        self.totals.bytes_new += bytes;
+        let place = OpenPlace::Sequence { sequence, offset };
+        self.index.insert_open(fingerprint, place);
+        recipe.push_new(sequence, offset, bytes);
+        if self.group.plain.capacity() == 0 {
+            self.group
+                .plain
+                .reserve(self.group_bytes + (self.group_bytes >> 3));
+        }
+        self.group.plain.extend_from_slice(chunk);
+        self.group.chunks.push((fingerprint, chunk.len() as u32));
+        if self.group.plain.len() >= self.group_bytes {
+            self.close_group()?;
         }
         Ok(())
     }
@@ -306,18 +343,28 @@ impl Writer {
         }
         let group = std::mem::take(&mut self.group);
         let bytes = 2 * group.plain.len();
+        let started = Instant::now();
         self.submit(GroupJob::Group(group), bytes)?;
+        self.adaptation.group(started.elapsed());
         if self.index.recent_chunks() >= RECENT_CHUNKS_MAX {
-            self.puts.wait().map_err(|Stopped| self.failure.take())?;
+            self.wait_for_puts()?;
             self.index.write_recent()?;
         }
         Ok(())
     }
 
+    fn wait_for_puts(&self) -> Result<(), WriteError> {
+        let meter = self.chunking.stages.meter(Stage::Index);
+        meter
+            .blocked(|| self.puts.wait())
+            .map_err(|Stopped| self.failure.take())
+    }
+
     fn submit(&self, job: GroupJob, bytes: usize) -> Result<(), WriteError> {
         let groups = self.groups.as_ref().ok_or(WriteError::Stopped)?;
-        groups
-            .submit(job, bytes)
+        let meter = self.chunking.stages.meter(Stage::Index);
+        meter
+            .blocked(|| groups.submit(job, bytes, 1))
             .map_err(|Stopped| self.failure.take())
     }
 
@@ -341,9 +388,8 @@ impl Writer {
     /// # Errors
     /// When the store fails.
     pub fn push_page(&mut self, page: &[u8]) -> Result<Run, WriteError> {
-        let fingerprint = self
-            .fingerprinter
-            .fingerprint(ContainerKind::Metadata, page);
+        let fingerprinter = self.chunking.fingerprints.fingerprinter();
+        let fingerprint = fingerprinter.fingerprint(ContainerKind::Metadata, page);
         self.totals.pages += 1;
         let address = match self.index.find(&fingerprint)? {
             Some(Found::Stored(address) | Found::Open(OpenPlace::Address(address))) => address,
@@ -368,8 +414,9 @@ impl Writer {
     fn put_metadata(&mut self, sealed: Option<SealedContainer>) -> Result<(), WriteError> {
         if let Some(container) = sealed {
             self.take_note(&SealedNote::of(&container));
-            self.puts
-                .put(container)
+            let meter = self.chunking.stages.meter(Stage::Index);
+            meter
+                .blocked(|| self.puts.put(container))
                 .map_err(|Stopped| self.failure.take())?;
         }
         Ok(())
@@ -423,6 +470,7 @@ impl Writer {
             self.close_group()?;
         }
         let placements = Arc::clone(&self.placements);
+        let meter = self.chunking.stages.meter(Stage::Index);
         let mut state = lock(&placements.state);
         loop {
             if recipe.settle(&state) {
@@ -431,15 +479,18 @@ impl Writer {
             if state.ended {
                 return Err(self.failure.take());
             }
-            state = placements
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            let wait = || placements.changed.wait(state);
+            state = meter.blocked(wait).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Moves the settled front of a long recipe into pages, so that memory stays bounded.
-    fn page_out(&mut self, recipe: &mut PendingRecipe) -> Result<(), WriteError> {
+    /// Moves the settled front of a long recipe into pages, so that memory stays bounded. Pages are
+    /// stored in the order in which they come: call it only when those of all that comes before in
+    /// the snapshot have come, or where pages lie depends on time.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn page_out(&mut self, recipe: &mut PendingRecipe) -> Result<(), WriteError> {
         self.is_settled(recipe);
         while let Some(runs) = recipe.take_page(RUNS_PER_PAGE_MAX) {
             let page = self.push_runs_page(&runs)?;
@@ -487,15 +538,14 @@ impl Writer {
         self.submit(GroupJob::Flush, 0)?;
         self.flushes += 1;
         let placements = Arc::clone(&self.placements);
+        let meter = self.chunking.stages.meter(Stage::Index);
         let mut state = lock(&placements.state);
         while state.flushes < self.flushes {
             if state.ended {
                 return Err(self.failure.take());
             }
-            state = placements
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            let wait = || placements.changed.wait(state);
+            state = meter.blocked(wait).unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
         self.take_notes();
@@ -511,7 +561,7 @@ impl Writer {
         self.flush()?;
         let last = self.metadata.close(true);
         self.put_metadata(last)?;
-        self.puts.wait().map_err(|Stopped| self.failure.take())?;
+        self.wait_for_puts()?;
         self.index.write_recent()?;
         Ok(self.totals)
     }
@@ -524,6 +574,52 @@ impl Writer {
     pub fn merge_index(&mut self) -> Result<(), ObjectError> {
         self.index.merge_runs()
     }
+}
+
+/// As many segments as keep every thread busy, if they have room beside the two that are read and
+/// handed on.
+fn stream_segments_max(chunking: &StreamChunking, settings: &EngineSettings) -> usize {
+    let read_bytes = MemoryShares::of(settings.memory_bytes).read_bytes;
+    let fitting = (read_bytes / chunking.read_bytes()).saturating_sub(2);
+    fitting.clamp(1, settings.threads + 1)
+}
+
+/// Starts the threads that compress groups.
+fn start_compressing(
+    settings: &EngineSettings,
+    stages: &Stages,
+    effort: &CompressionEffort,
+    failure: &Failure,
+) -> (JobSender<GroupJob, GroupDone>, Results<GroupDone>) {
+    let shares = MemoryShares::of(settings.memory_bytes);
+    let options = PoolOptions {
+        stage: Stage::Compress,
+        stages: stages.clone(),
+        workers: settings.threads,
+        budget: ByteBudget::new(shares.group_bytes),
+    };
+    failure.watch(&options.budget);
+    let (effort, stages) = (effort.clone(), stages.clone());
+    ordered_pool(&options, move || {
+        let mut compressor = Compressor::new(effort.level());
+        let (effort, stages) = (effort.clone(), stages.clone());
+        Box::new(move |job, out: &Emitter<GroupDone>| {
+            // Nobody takes results once something failed; then there is nothing to do.
+            let _ = out.emit(match job {
+                GroupJob::Flush => GroupDone::Flush,
+                GroupJob::Group(group) => {
+                    let bytes = group.plain.len() as u64;
+                    let meter = stages.meter(Stage::Compress);
+                    compressor.set_level(effort.level());
+                    let compress = || compressor.compress(&group.plain);
+                    let compressed = effort.at_work(|| meter.busy(bytes, compress));
+                    let stored = compressed.as_ref().unwrap_or(&group.plain).len();
+                    stages.meter(Stage::Pack).queue(stored as u64);
+                    GroupDone::Group { group, compressed }
+                }
+            });
+        })
+    })
 }
 
 impl Drop for Writer {

@@ -26,8 +26,11 @@ use std::time::Instant;
 use engine::Engine;
 use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKind};
-use engine::pipeline::{ByteBudget, PendingRecipe, Trail, WriteError, Writer, ordered_pool};
-use engine::recipe::Run;
+use engine::pipeline::{
+    ByteBudget, IncomingStream, MemoryShares, PoolOptions, Results, Stage, Trail, WriteError,
+    Writer, ordered_pool,
+};
+use engine::recipe::Recipe;
 use engine::restore::Reader;
 
 pub use options::{BackupOptions, BackupReport, ExcludeOptions};
@@ -37,16 +40,15 @@ use crate::files::FilesError;
 use crate::listing::SnapshotTree;
 use crate::progress::{Problem, Progress};
 use crate::repository::{PROGRAM, Repository, RepositoryError};
-use crate::snapshot::{Snapshot, SnapshotErrors, SnapshotFilter, Summary, latest};
+use crate::snapshot::{
+    Snapshot, SnapshotErrors, SnapshotFilter, Summary, interrupted_since, latest,
+};
 use crate::timestamp::Timestamp;
 use crate::tree::{Entry, EntryKind, Metadata};
-use parent::{LiveContainers, ParentCursor, ParentDamage};
-use producer::{Job, Kept, Producer, READ_WINDOW_BYTES, Reading, count_ahead};
-use read_file::{Produced, ReadFile, read_file};
+use parent::{LiveContainers, ParentDamage, Parents};
+use producer::{Job, Jobs, Kept, Producer, Reading, WalkStep, count_ahead};
+use read_file::{Produced, read_file};
 use tree_builder::{Content, TreeBuilder};
-
-/// Pages of long recipes that are kept while their files are read.
-const HINT_CACHE_BYTES: usize = 4 << 20;
 
 /// Why no snapshot was made.
 #[derive(Debug, thiserror::Error)]
@@ -66,9 +68,9 @@ pub enum BackupError {
     /// Where the stream came from says that it is not whole.
     #[error("{0}")]
     Source(String),
-    /// Somebody asked for a stop.
-    #[error("interrupted; no snapshot was written, and the next backup uses what was stored")]
-    Interrupted,
+    /// Somebody asked for a stop. What was stored until then is durable.
+    #[error("interrupted; the next backup goes on from what was stored")]
+    Interrupted(Box<BackupReport>),
     /// A thread of the backup ended before its work was done.
     #[error("a worker thread ended unexpectedly; no snapshot was written")]
     WorkerLost,
@@ -77,6 +79,25 @@ pub enum BackupError {
 impl From<ObjectError> for BackupError {
     fn from(error: ObjectError) -> Self {
         BackupError::Repository(error.into())
+    }
+}
+
+/// Interrupted backups that a backup goes on from at most: each is asked for every file.
+const INTERRUPTED_PARENTS_MAX: usize = 8;
+
+/// What became of a tree.
+struct StoredTree {
+    root: Recipe,
+    /// Nobody stopped it.
+    is_whole: bool,
+}
+
+/// Tells others to stop when it goes, even by a panic.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -108,29 +129,19 @@ impl Repository {
     ) -> Result<BackupReport, BackupError> {
         let mut run = RunningBackup::begin(self, options, progress)?;
         let mut writer = run.engine.writer().map_err(RepositoryError::from)?;
-        let producer = Producer::new(sources, options, run.reading())?;
+        let producer = Producer::new(sources, options)?;
         run.snapshot.paths = producer.paths();
-        let parent = run.parent()?;
-        run.snapshot.parent = parent.as_ref().map(|parent| parent.id);
-        let cursor = match &parent {
-            Some(parent) => {
-                let reader = run.engine.reader().map_err(RepositoryError::from)?;
-                let live = LiveContainers::new(writer.index().live_objects().clone());
-                Some(ParentCursor::new(SnapshotTree::new(reader, parent), live))
-            }
-            None => None,
-        };
+        let parents = run.parents(&writer)?;
         let stop = AtomicBool::new(false);
-        let root = std::thread::scope(|scope| {
+        let stored = std::thread::scope(|scope| {
+            let _stop = SetOnDrop(&stop);
             if options.count_ahead {
                 scope.spawn(|| count_ahead(sources, options, progress, &stop));
             }
-            let root = run.store_files(&mut writer, producer, cursor);
-            stop.store(true, Ordering::Relaxed);
-            root
+            run.store_files(&mut writer, producer, parents)
         })?;
-        run.snapshot.root = root;
-        run.commit(writer)
+        run.snapshot.root = stored.root;
+        run.commit(writer, stored.is_whole)
     }
 
     /// Backs up a stream as one file called `name`. `finish` is called at the stream's end and
@@ -152,14 +163,20 @@ impl Repository {
         let mut counted = CountedStream { stream, progress };
         progress.set_current(name);
         let mut trail = run.stream_trail(&writer, name)?;
-        let stored =
-            read_file::store_stream(&run.engine, &mut writer, &mut counted, trail.as_mut());
+        let stored = writer.store_stream(&mut counted, trail.as_mut());
         if let Some(damage) = trail.as_mut().and_then(ParentDamage::of_trail) {
             run.take_damage(damage, &mut writer);
         }
         let (recipe, check) = match stored {
-            Err(_) if progress.is_cancelled() => return Err(BackupError::Interrupted),
-            Err(WriteError::Read(error)) => return Err(BackupError::Stream(error)),
+            Err(WriteError::Read(error)) => {
+                // What came before is there for the next attempt.
+                return match run.commit(writer, false) {
+                    Err(BackupError::Interrupted(_)) if !progress.is_cancelled() => {
+                        Err(BackupError::Stream(error))
+                    }
+                    outcome => outcome,
+                };
+            }
             other => other?,
         };
         finish().map_err(BackupError::Source)?;
@@ -179,7 +196,7 @@ impl Repository {
         }
         run.snapshot.root = root;
         Progress::add(&progress.files_done, 1);
-        run.commit(writer)
+        run.commit(writer, true)
     }
 }
 
@@ -228,6 +245,7 @@ impl<'a> RunningBackup<'a> {
         } else {
             repository.engine().clone()
         };
+        let engine = engine.metered(&progress.stages);
         let snapshot = Snapshot {
             time: Timestamp::now(),
             host: options.host.clone(),
@@ -251,12 +269,25 @@ impl<'a> RunningBackup<'a> {
         })
     }
 
-    /// The snapshot that unchanged files are taken from.
-    fn parent(&mut self) -> Result<Option<Snapshot>, BackupError> {
+    /// The trees that unchanged files are taken from.
+    fn parents(&mut self, writer: &Writer) -> Result<Parents, BackupError> {
+        let parents = self.parent_snapshots()?;
+        // The last is the one that was not interrupted, if there is one.
+        self.snapshot.parent = parents.last().map(|parent| parent.id);
+        let reader = self.parent_reader(writer);
+        let tree = |parent| SnapshotTree::new(reader.clone(), parent);
+        let trees = parents.iter().map(tree).collect();
+        let live = LiveContainers::new(writer.index().live_objects().clone());
+        Ok(Parents::new(trees, &Arc::new(live)))
+    }
+
+    /// The snapshots that unchanged files are taken from: what interrupted backups left behind
+    /// since the latest one, and the latest one.
+    fn parent_snapshots(&mut self) -> Result<Vec<Snapshot>, BackupError> {
         if let Some(id) = self.options.parent {
             let vault = self.engine.vault();
             let parent = Snapshot::load(self.repository.store(), vault, id);
-            return Ok(Some(parent.map_err(RepositoryError::from)?));
+            return Ok(vec![parent.map_err(RepositoryError::from)?]);
         }
         let list = self.repository.snapshots()?;
         for unreadable in &list.unreadable {
@@ -270,28 +301,23 @@ impl<'a> RunningBackup<'a> {
             paths: self.snapshot.paths.clone(),
             tags: Vec::new(),
         };
-        Ok(latest(&list.snapshots, &filter).cloned())
+        let latest = latest(&list.snapshots, &filter);
+        let interrupted = interrupted_since(&list.snapshots, &filter, latest);
+        let interrupted = interrupted.into_iter().take(INTERRUPTED_PARENTS_MAX);
+        Ok(interrupted.chain(latest).cloned().collect())
     }
 
-    /// How workers are to read files.
-    fn reading(&self) -> Reading {
-        let mut window_bytes = READ_WINDOW_BYTES;
-        if let Some(segment_bytes) = self.engine.cutter().segment_bytes() {
-            // What is cut, and what was handed on before.
-            let batch = self.engine.threads_a_stream() * segment_bytes;
-            window_bytes = window_bytes.max(2 * batch as u64);
-        }
-        Reading {
-            takes_hints: self.engine.cutter().takes_hints(),
-            window_bytes,
-        }
-    }
-
-    /// What hints are read by: what the index reads by, so that nothing is fetched twice.
-    fn hint_reader(&self, writer: &Writer) -> Option<Reader> {
+    /// What parents are read by: what the index reads by, so that nothing is fetched twice.
+    fn parent_reader(&self, writer: &Writer) -> Reader {
+        let shares = MemoryShares::of(self.repository.settings().memory_bytes);
         let containers = Arc::clone(writer.index().containers());
+        Reader::new(containers, shares.tree_bytes)
+    }
+
+    /// What hints are read by, where they are taken.
+    fn hint_reader(&self, writer: &Writer) -> Option<Reader> {
         let takes_hints = self.engine.cutter().takes_hints();
-        takes_hints.then(|| Reader::new(containers, HINT_CACHE_BYTES))
+        takes_hints.then(|| self.parent_reader(writer))
     }
 
     /// What the stream called `name` was in the latest snapshot of it.
@@ -299,7 +325,7 @@ impl<'a> RunningBackup<'a> {
         let Some(reader) = self.hint_reader(writer) else {
             return Ok(None);
         };
-        let Some(parent) = self.parent()? else {
+        let Some(parent) = self.parent_snapshots()?.pop() else {
             return Ok(None);
         };
         let tree = SnapshotTree::new(reader.clone(), &parent);
@@ -327,108 +353,160 @@ impl<'a> RunningBackup<'a> {
         self.warn(b"", message);
     }
 
+    /// Walks, reads and stores. When somebody asks for a stop, what there is until then.
     fn store_files(
         &mut self,
         writer: &mut Writer,
         producer: Producer,
-        cursor: Option<ParentCursor>,
-    ) -> Result<engine::recipe::Recipe, BackupError> {
+        parents: Parents,
+    ) -> Result<StoredTree, BackupError> {
         let settings = self.repository.settings();
-        let budget = ByteBudget::new((settings.memory_bytes / 4).max(8 << 20));
-        let engine = self.engine.clone();
-        let parent = self.hint_reader(writer);
-        let (jobs, mut results) =
-            ordered_pool("read", settings.read_threads, budget.clone(), move || {
-                let (engine, parent) = (engine.clone(), parent.clone());
-                Box::new(move |job, out| {
-                    read_file(job, engine.stream_chunking(), parent.as_ref(), out);
-                })
-            });
-        let mut tree = TreeBuilder::new(Arc::clone(self.engine.fingerprinter()));
         let progress = self.progress;
-        let outcome = std::thread::scope(|scope| {
-            let walk = scope.spawn(move || producer.run(&jobs, cursor, progress));
+        let with = writer.stream_chunking().clone();
+        let read_bytes = MemoryShares::of(settings.memory_bytes).read_bytes;
+        let options = PoolOptions {
+            stage: Stage::Read,
+            stages: progress.stages.clone(),
+            workers: settings.read_threads,
+            budget: ByteBudget::new(read_bytes),
+        };
+        let readers = settings.read_threads;
+        progress.stages.meter(Stage::Chunk).set_threads(readers);
+        progress
+            .stages
+            .meter(Stage::Fingerprint)
+            .add_threads(readers);
+        progress.stages.meter(Stage::Walk).set_threads(1);
+        let reading = Reading::new(&with, settings.threads, read_bytes);
+        let hints = self.hint_reader(writer);
+        let (sender, mut results) = ordered_pool(&options, move || {
+            let (with, hints) = (with.clone(), hints.clone());
+            Box::new(move |job, out| match job {
+                Job::Read(file) => read_file(file, &with, hints.as_ref(), out),
+                // Nobody takes results any more: then there is nothing to be done.
+                Job::Pass(step) => drop(out.emit(Produced::Step(step))),
+            })
+        });
+        let mut tree = TreeBuilder::new(Arc::clone(self.engine.fingerprinter()));
+        let is_whole = std::thread::scope(|scope| {
+            let walk = scope.spawn(move || {
+                let walk = progress.stages.meter(Stage::Walk);
+                let jobs = Jobs {
+                    sender,
+                    reading,
+                    walk,
+                };
+                producer.run(&jobs, parents, progress);
+            });
             let stored = self.take_results(writer, &mut tree, &mut results);
             // Whoever waits for room must not wait for a consumer that is gone.
-            budget.stop();
+            options.budget.stop();
             drop(results);
-            let walked = walk.join().map_err(|_| BackupError::WorkerLost)?;
-            stored.and(walked)
-        });
-        outcome?;
-        writer.flush()?;
-        let (root, refused) = tree.finish(writer)?;
+            walk.join().map_err(|_| BackupError::WorkerLost)?;
+            stored
+        })?;
+        let (root, refused) = progress
+            .stages
+            .meter(Stage::Index)
+            .busy_but_for_waits(0, || {
+                writer.flush()?;
+                tree.finish(writer)
+            })?;
         for problem in refused {
             self.record(&problem);
         }
-        Ok(root)
+        Ok(StoredTree { root, is_whole })
     }
 
+    /// Stores what comes, until it is complete or somebody asks for a stop; says whether it is
+    /// complete.
     fn take_results(
         &mut self,
         writer: &mut Writer,
         tree: &mut TreeBuilder,
-        results: &mut engine::pipeline::Results<Produced>,
-    ) -> Result<(), BackupError> {
-        let mut open = PendingRecipe::default();
-        let mut is_complete = false;
-        while let Some(result) = results.next_result() {
+        results: &mut Results<Produced>,
+    ) -> Result<bool, BackupError> {
+        let stages = self.progress.stages.clone();
+        let meter = stages.meter(Stage::Index);
+        let fingerprinter = Arc::clone(self.engine.fingerprinter());
+        let mut file = IncomingStream::new(&fingerprinter);
+        while let Some(result) = meter.starved(|| results.next_result()) {
             if self.progress.is_cancelled() {
-                return Err(BackupError::Interrupted);
+                return Ok(false);
             }
-            match result {
-                Produced::Segment(segment) => {
-                    let before = writer.totals().bytes_new;
-                    let bytes: u64 = segment.chunks.iter().map(|c| u64::from(c.1)).sum();
-                    self.snapshot.summary.bytes_read += bytes;
-                    writer.push_segment(&mut open, &segment)?;
-                    Progress::add(&self.progress.bytes_done, bytes);
-                    let new = writer.totals().bytes_new - before;
-                    Progress::add(&self.progress.bytes_new, new);
-                }
-                Produced::Hole(bytes) => {
-                    open.push_placed(Run::Hole { bytes });
-                    Progress::add(&self.progress.bytes_done, bytes);
-                }
-                Produced::File {
-                    entry,
-                    path,
-                    is_new,
-                } => {
-                    self.progress.set_current(path.as_os_str().as_bytes());
-                    self.count_file(&entry, Some(is_new));
-                    tree.entry(*entry, Content::Pending(std::mem::take(&mut open)));
-                    tree.advance(writer)?;
-                }
-                Produced::Unreadable(problem) => {
-                    open = PendingRecipe::default();
-                    self.record(&problem);
-                }
-                Produced::Job(job) => {
-                    is_complete |= matches!(job, Job::End);
-                    self.take_job(job, writer, tree)?;
-                }
+            let before = writer.totals().bytes_new;
+            let is_end = meter
+                .busy_but_for_waits(0, || self.take_result(result, &mut file, writer, tree))?;
+            let new = writer.totals().bytes_new - before;
+            Progress::add(&self.progress.bytes_new, new);
+            if is_end {
+                return Ok(true);
             }
         }
-        if !is_complete {
-            return Err(BackupError::WorkerLost);
+        match self.progress.is_cancelled() {
+            true => Ok(false),
+            false => Err(BackupError::WorkerLost),
         }
-        Ok(())
     }
 
-    fn take_job(
+    /// Stores one thing; says whether it was the last.
+    fn take_result(
         &mut self,
-        job: Job,
+        result: Produced,
+        file: &mut IncomingStream,
         writer: &mut Writer,
         tree: &mut TreeBuilder,
-    ) -> Result<(), BackupError> {
-        match job {
-            Job::Enter(entry) => {
+    ) -> Result<bool, BackupError> {
+        match result {
+            Produced::Segment(segment) => {
+                let meter = self.progress.stages.meter(Stage::Index);
+                meter.unqueue(segment.chunk_bytes());
+                let bytes = file.segment(segment, writer)?;
+                if tree.settle(writer)? {
+                    writer.page_out(file.recipe_mut())?;
+                }
+                self.snapshot.summary.bytes_read += bytes;
+                Progress::add(&self.progress.bytes_done, bytes);
+            }
+            Produced::Hole(bytes) => {
+                file.hole(bytes);
+                Progress::add(&self.progress.bytes_done, bytes);
+            }
+            Produced::File {
+                mut entry,
+                path,
+                is_new,
+            } => {
+                self.progress.set_current(path.as_os_str().as_bytes());
+                self.count_file(&entry, Some(is_new));
+                let (recipe, check) = file.take(self.engine.fingerprinter());
+                entry.check = (entry.size > 0).then_some(check);
+                tree.entry(*entry, Content::Pending(recipe));
+                tree.advance(writer)?;
+            }
+            Produced::Unreadable(problem) => {
+                file.take(self.engine.fingerprinter());
+                self.record(&problem);
+            }
+            Produced::Step(step) => return self.take_step(step, writer, tree),
+        }
+        Ok(false)
+    }
+
+    /// Does a step of the walk; says whether it was the last.
+    fn take_step(
+        &mut self,
+        step: WalkStep,
+        writer: &mut Writer,
+        tree: &mut TreeBuilder,
+    ) -> Result<bool, BackupError> {
+        match step {
+            WalkStep::Enter(entry) => {
                 self.snapshot.summary.directories += 1;
                 tree.enter(*entry);
             }
-            Job::Leave => tree.leave(),
-            Job::Keep { entry, path, kept } => {
+            WalkStep::Leave => tree.leave(),
+            WalkStep::Keep { entry, path, kept } => {
                 self.progress.set_current(&path);
                 match kept {
                     Kept::NoContent => self.snapshot.summary.other_entries += 1,
@@ -444,13 +522,12 @@ impl<'a> RunningBackup<'a> {
                 };
                 tree.entry(*entry, content);
             }
-            Job::Problem(problem) => self.record(&problem),
-            Job::ParentDamage(damage) => self.take_damage(damage, writer),
-            Job::End => return Ok(()),
-            Job::Read(ReadFile { .. }) => return Err(BackupError::WorkerLost),
+            WalkStep::Problem(problem) => self.record(&problem),
+            WalkStep::ParentDamage(damage) => self.take_damage(damage, writer),
+            WalkStep::End => return Ok(true),
         }
         tree.advance(writer)?;
-        Ok(())
+        Ok(false)
     }
 
     /// Counts a file: read and new or changed, or taken over from the parent.
@@ -485,14 +562,14 @@ impl<'a> RunningBackup<'a> {
         self.progress.report(problem);
     }
 
-    /// Makes everything durable, then writes the snapshot.
-    fn commit(mut self, mut writer: Writer) -> Result<BackupReport, BackupError> {
-        if self.progress.is_cancelled() {
-            return Err(BackupError::Interrupted);
-        }
+    /// Makes everything durable, then writes the snapshot. One that is not whole is written when it
+    /// has files that were read, so that the next backup need not read them again.
+    fn commit(mut self, mut writer: Writer, is_whole: bool) -> Result<BackupReport, BackupError> {
+        self.snapshot.is_interrupted = !is_whole;
         // In a dry run what is written can't be read back: that is no damage.
         let damaged_before = writer.index().damaged();
-        let totals = writer.commit()?;
+        let index = self.progress.stages.meter(Stage::Index);
+        let totals = index.busy_but_for_waits(0, || writer.commit())?;
         let damaged = match self.options.dry_run {
             true => damaged_before,
             false => writer.index().damaged(),
@@ -507,25 +584,38 @@ impl<'a> RunningBackup<'a> {
         summary.chunks_new = totals.chunks_new;
         summary.milliseconds = self.started.elapsed().as_millis() as u64;
         self.snapshot.remap_generation = writer.remap_generation();
+        let is_written = !self.options.dry_run
+            && (is_whole || self.snapshot.summary.files > self.snapshot.summary.files_unmodified);
         let mut stored_bytes = totals.stored_bytes;
-        if !self.options.dry_run {
-            let vault = self.engine.vault();
-            let store = self.engine.store().as_ref();
-            let written = self.snapshot.write(store, vault);
-            stored_bytes += written.map_err(RepositoryError::from)?;
-            // The snapshot stands; an index with many runs is slower, not wrong.
-            if let Err(error) = writer.merge_index() {
-                let subject = ObjectKind::Index.directory().as_bytes();
-                self.warn(subject, format!("the index could not be tidied: {error}"));
-            }
+        if is_written {
+            stored_bytes += self.write_snapshot(&mut writer)?;
         }
         self.progress.is_total_known.store(true, Ordering::Relaxed);
-        Ok(BackupReport {
+        let report = BackupReport {
             errors: self.snapshot.errors.count,
             snapshot: self.snapshot,
+            is_written,
             totals,
             stored_bytes,
             repository_warnings: self.warnings,
-        })
+        };
+        match report.snapshot.is_interrupted {
+            true => Err(BackupError::Interrupted(Box::new(report))),
+            false => Ok(report),
+        }
+    }
+
+    /// Writes the snapshot; returns its size.
+    fn write_snapshot(&mut self, writer: &mut Writer) -> Result<u64, BackupError> {
+        let vault = self.engine.vault();
+        let store = self.engine.store().as_ref();
+        let written = self.snapshot.write(store, vault);
+        let bytes = written.map_err(RepositoryError::from)?;
+        // The snapshot stands; an index with many runs is slower, not wrong.
+        if let Err(error) = writer.merge_index() {
+            let subject = ObjectKind::Index.directory().as_bytes();
+            self.warn(subject, format!("the index could not be tidied: {error}"));
+        }
+        Ok(bytes)
     }
 }

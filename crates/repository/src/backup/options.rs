@@ -50,6 +50,9 @@ pub struct ExcludeOptions {
 pub struct BackupReport {
     /// The snapshot as stored (its summary has the counts).
     pub snapshot: Snapshot,
+    /// Is it in the repository? Not after a dry run, nor when a backup was interrupted before it
+    /// had a file.
+    pub is_written: bool,
     /// What went into the repository.
     pub totals: WriteTotals,
     /// Bytes of the index runs, snapshot and containers written.

@@ -4,9 +4,10 @@
 //! two are merged: each directory of the parent is read once, page by page.
 //!
 //! Where the parent can't be read, files count as new and are read again; the containers at
-//! fault are told ([`ParentCursor::next_damage`]), lest what is stored now rests on them.
+//! fault are told ([`Parents::next_damage`]), lest what is stored now rests on them.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 
 use engine::object::ObjectId;
 use engine::pipeline::Trail;
@@ -84,10 +85,80 @@ fn damaged_container(reader: &Reader, error: &ReadError) -> Option<ObjectId> {
     }
 }
 
-/// The parent's tree, followed along the walk.
-pub(super) struct ParentCursor {
+/// The trees that unchanged files are taken from, followed along the walk: what an interrupted
+/// backup left behind, if there is something, then the latest snapshot.
+pub(super) struct Parents(Vec<ParentCursor>);
+
+/// What parents have under a name, and which of them.
+pub(super) struct Before(Vec<(usize, Entry)>);
+
+impl Before {
+    /// Does none have anything?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The entry of the first that has one.
+    pub fn into_first(self) -> Option<Entry> {
+        self.0.into_iter().next().map(|(_, entry)| entry)
+    }
+}
+
+impl Parents {
+    pub fn new(trees: Vec<SnapshotTree>, live: &Arc<LiveContainers>) -> Self {
+        let cursor = |tree| ParentCursor::new(tree, Arc::clone(live));
+        Self(trees.into_iter().map(cursor).collect())
+    }
+
+    /// What was found damaged since the last call, one by one.
+    pub fn next_damage(&mut self) -> Option<ParentDamage> {
+        self.0.iter_mut().find_map(ParentCursor::next_damage)
+    }
+
+    /// The walk enters a directory of the current one.
+    pub fn enter(&mut self, path: &[u8], name: &[u8]) {
+        for cursor in &mut self.0 {
+            cursor.enter(path, name);
+        }
+    }
+
+    /// The walk leaves the current directory.
+    pub fn leave(&mut self) {
+        for cursor in &mut self.0 {
+            cursor.leave();
+        }
+    }
+
+    /// What there is under that name in the current directory.
+    pub fn find(&mut self, name: &[u8]) -> Before {
+        let found = self.0.iter_mut().map(|cursor| cursor.find(name));
+        let found = found.enumerate();
+        Before(
+            found
+                .filter_map(|(place, entry)| Some((place, entry?)))
+                .collect(),
+        )
+    }
+
+    /// Takes from `before` the entry that says that the file is as it was.
+    pub fn take_unchanged(
+        &mut self,
+        file: &Entry,
+        size: u64,
+        before: &mut Before,
+    ) -> Option<Entry> {
+        let parents = &mut self.0;
+        let is_unchanged =
+            |(place, entry): &(usize, Entry)| parents[*place].is_unchanged(file, size, entry);
+        let found = before.0.iter().position(is_unchanged)?;
+        Some(before.0.swap_remove(found).1)
+    }
+}
+
+/// A parent's tree, followed along the walk.
+struct ParentCursor {
     tree: SnapshotTree,
-    live: LiveContainers,
+    live: Arc<LiveContainers>,
     stack: Vec<Option<Level>>,
     damage: VecDeque<ParentDamage>,
 }
@@ -147,7 +218,7 @@ impl Level {
 }
 
 impl ParentCursor {
-    pub fn new(tree: SnapshotTree, live: LiveContainers) -> Self {
+    fn new(tree: SnapshotTree, live: Arc<LiveContainers>) -> Self {
         let mut damage = VecDeque::new();
         let root = Level::open(&tree, tree.root(), b"", &mut damage);
         Self {
@@ -159,12 +230,12 @@ impl ParentCursor {
     }
 
     /// What was found damaged since the last call, one by one.
-    pub fn next_damage(&mut self) -> Option<ParentDamage> {
+    fn next_damage(&mut self) -> Option<ParentDamage> {
         self.damage.pop_front()
     }
 
     /// The walk enters a directory of the current one.
-    pub fn enter(&mut self, path: &[u8], name: &[u8]) {
+    fn enter(&mut self, path: &[u8], name: &[u8]) {
         let level = self
             .find(name)
             .filter(|entry| entry.kind == EntryKind::Directory)
@@ -173,18 +244,18 @@ impl ParentCursor {
     }
 
     /// The walk leaves the current directory.
-    pub fn leave(&mut self) {
+    fn leave(&mut self) {
         self.stack.pop();
     }
 
     /// What the parent snapshot has under that name in the current directory.
-    pub fn find(&mut self, name: &[u8]) -> Option<Entry> {
+    fn find(&mut self, name: &[u8]) -> Option<Entry> {
         let level = self.stack.last_mut()?.as_mut()?;
         level.find(&self.tree, name, &mut self.damage)
     }
 
     /// Is the file as it was (type, size, mtime, ctime, inode), and is its content still there?
-    pub fn is_unchanged(&mut self, file: &Entry, size: u64, before: &Entry) -> bool {
+    fn is_unchanged(&mut self, file: &Entry, size: u64, before: &Entry) -> bool {
         let seems_unchanged = file.kind == EntryKind::File
             && before.kind == EntryKind::File
             && before.size == size

@@ -5,18 +5,14 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use engine::Engine;
-use engine::fingerprint::{CheckValue, StreamCheck};
-use engine::pipeline::{
-    ChunkedSegment, Emitter, PendingRecipe, StreamChunking, Trail, WriteError, Writer, chunk_stream,
-};
+use engine::pipeline::{Emitter, SegmentInTurn, Stage, StreamChunking, Trail, chunk_stream};
 use engine::recipe::Recipe;
 use engine::restore::Reader;
 
 use super::parent::ParentDamage;
-use super::producer::{Job, problem_of};
+use super::producer::{WalkStep, problem_of};
 use crate::files::{Extent, Extents, FoundFile, Status};
 use crate::progress::Problem;
 use crate::timestamp::Timestamp;
@@ -36,7 +32,7 @@ pub(super) struct ReadFile {
 #[derive(Debug)]
 pub(super) enum Produced {
     /// Chunks of the file that ends with the next [`Produced::File`].
-    Segment(ChunkedSegment),
+    Segment(SegmentInTurn),
     /// A hole in it.
     Hole(u64),
     /// It is read whole.
@@ -47,27 +43,22 @@ pub(super) enum Produced {
     },
     /// It can't be read (to its end): what came of it does not count.
     Unreadable(Problem),
-    /// A job that is nothing to a worker.
-    Job(Job),
+    /// A step of the walk that needed no worker.
+    Step(WalkStep),
 }
 
-/// Does a job.
+/// Reads a file.
 pub(super) fn read_file(
-    job: Job,
-    with: StreamChunking<'_>,
+    file: ReadFile,
+    with: &StreamChunking,
     parent: Option<&Reader>,
     out: &Emitter<Produced>,
 ) {
-    let Job::Read(ReadFile {
+    let ReadFile {
         found,
         is_new,
         before,
-    }) = job
-    else {
-        // Nobody takes results any more: then there is nothing to be done.
-        let _ = out.emit(Produced::Job(job));
-        return;
-    };
+    } = file;
     let mut trail = match (parent, &before) {
         (Some(parent), Some(before)) => Some(Trail::new(parent.clone(), before)),
         _ => None,
@@ -75,16 +66,15 @@ pub(super) fn read_file(
     let read = read_content(&found, with, trail.as_mut(), out);
     // Nothing that is stored rests on hints: the index looks at containers itself.
     if let Some(damage) = trail.as_mut().and_then(ParentDamage::of_trail) {
-        let _ = out.emit(Produced::Job(Job::ParentDamage(damage)));
+        let _ = out.emit(Produced::Step(WalkStep::ParentDamage(damage)));
     }
     let result = match read {
         Ok(read) => {
             if let Some(note) = read.note {
-                let _ = out.emit(Produced::Job(Job::Problem(note)));
+                let _ = out.emit(Produced::Step(WalkStep::Problem(note)));
             }
             let mut entry = Box::new(found.entry);
             entry.size = read.bytes;
-            entry.check = (read.bytes > 0).then_some(read.check);
             // Times as they were before the reading: if the file changed meanwhile, the next
             // backup sees that.
             entry.metadata.modified = read.status.modified;
@@ -103,7 +93,6 @@ pub(super) fn read_file(
 /// A file that was read.
 struct ReadContent {
     bytes: u64,
-    check: CheckValue,
     /// As it was when it was opened.
     status: Status,
     /// Its ctime, if a later change is sure to have another; else zero.
@@ -113,20 +102,23 @@ struct ReadContent {
 
 fn read_content(
     found: &FoundFile,
-    with: StreamChunking<'_>,
+    with: &StreamChunking,
     trail: Option<&mut Trail>,
     out: &Emitter<Produced>,
 ) -> Result<ReadContent, Problem> {
+    let started = Instant::now();
     let open = found.open().map_err(|problem| problem_of(&problem))?;
+    with.stages
+        .meter(Stage::Read)
+        .worked_more(started.elapsed());
     let status = open.status;
     let changed = reliable_change_time(status.changed, Timestamp::now());
-    let mut check = with.fingerprinter.check();
     let failed = |error: &io::Error| message(found, format!("not read in full: {error}"), true);
     let bytes = if status.stored_bytes >= status.size {
         let size = Some(status.size);
-        read_data(&mut &open.file, size, with, trail, &mut check, out)
+        read_data(&mut &open.file, size, with, trail, out)
     } else {
-        read_sparse(&open.file, &status, with, trail, &mut check, out)
+        read_sparse(&open.file, &status, with, trail, out)
     };
     let bytes = bytes.map_err(|error| failed(&error))?;
     let after = Status::of(&open.file).map_err(|errno| failed(&errno.into()))?;
@@ -143,7 +135,6 @@ fn read_content(
     });
     Ok(ReadContent {
         bytes,
-        check: check.finish(),
         status,
         changed,
         note,
@@ -176,15 +167,13 @@ fn message(found: &FoundFile, message: String, is_error: bool) -> Problem {
 fn read_data(
     stream: &mut dyn Read,
     expected_bytes: Option<u64>,
-    with: StreamChunking<'_>,
+    with: &StreamChunking,
     trail: Option<&mut Trail>,
-    check: &mut StreamCheck,
     out: &Emitter<Produced>,
 ) -> io::Result<u64> {
+    let index = with.stages.meter(Stage::Index);
     chunk_stream(with, stream, expected_bytes, trail, &mut |segment| {
-        for (fingerprint, length) in &segment.chunks {
-            check.chunk(*length, fingerprint);
-        }
+        index.queue(segment.chunk_bytes());
         out.emit(Produced::Segment(segment)).is_ok()
     })
 }
@@ -192,16 +181,14 @@ fn read_data(
 fn read_sparse(
     file: &File,
     status: &Status,
-    with: StreamChunking<'_>,
+    with: &StreamChunking,
     mut trail: Option<&mut Trail>,
-    check: &mut StreamCheck,
     out: &Emitter<Produced>,
 ) -> io::Result<u64> {
     let mut total = 0;
     for extent in Extents::new(file, status.size, status.stored_bytes) {
         match extent {
             Extent::Hole { bytes, .. } => {
-                check.hole(bytes);
                 if let Some(trail) = trail.as_deref_mut() {
                     trail.pass(bytes);
                 }
@@ -217,7 +204,7 @@ fn read_sparse(
                     end: offset + bytes,
                 };
                 let trail = trail.as_deref_mut();
-                let read = read_data(&mut part, Some(bytes), with, trail, check, out)?;
+                let read = read_data(&mut part, Some(bytes), with, trail, out)?;
                 total += read;
                 if read < bytes {
                     break; // The file became shorter.
@@ -243,26 +230,4 @@ impl Read for Part<'_> {
         self.offset += count as u64;
         Ok(count)
     }
-}
-
-/// Reads a stream to its end and stores it; with its check value.
-pub(super) fn store_stream(
-    engine: &Engine,
-    writer: &mut Writer,
-    stream: &mut dyn Read,
-    trail: Option<&mut Trail>,
-) -> Result<(PendingRecipe, CheckValue), WriteError> {
-    let with = engine.stream_chunking();
-    let mut recipe = PendingRecipe::default();
-    let mut check = engine.fingerprinter().check();
-    let mut stored = Ok(());
-    chunk_stream(with, stream, None, trail, &mut |segment| {
-        for (fingerprint, length) in &segment.chunks {
-            check.chunk(*length, fingerprint);
-        }
-        stored = writer.push_segment(&mut recipe, &segment);
-        stored.is_ok()
-    })?;
-    stored?;
-    Ok((recipe, check.finish()))
 }

@@ -105,17 +105,24 @@ impl TreeBuilder {
             self.entries_in_group = 0;
             writer.close_group()?;
         }
+        self.settle(writer)?;
+        Ok(())
+    }
+
+    /// Takes in entries as far as chunks have places. Says whether none is left: then pages of what
+    /// comes next may be stored.
+    pub fn settle(&mut self, writer: &mut Writer) -> Result<bool, WriteError> {
         while let Some(step) = self.queue.front_mut() {
             if let Step::Entry(_, Content::Pending(recipe)) = step
                 && !writer.is_settled(recipe)
             {
-                return Ok(());
+                return Ok(false);
             }
             if let Some(step) = self.queue.pop_front() {
                 self.take(step, writer)?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Completes the tree, waiting for whatever has no place yet, and returns the recipe of the
@@ -142,7 +149,13 @@ impl TreeBuilder {
             Step::Entry(mut entry, content) => {
                 let is_later_name = matches!(content, Content::Linked);
                 if let Content::Pending(recipe) = content {
-                    entry.content = writer.settle(recipe)?;
+                    entry.content = match writer.settle(recipe) {
+                        Err(error @ WriteError::RecipeTooLong) => {
+                            self.refuse(&entry.name, format!("not saved: {error}"));
+                            return Ok(());
+                        }
+                        settled => settled?,
+                    };
                 }
                 if !self.share_links(&mut entry, is_later_name) {
                     let message = "not saved: the file that it is a hard link to could not be read";

@@ -43,7 +43,7 @@ pub const CHEAP: Argon2Cost = Argon2Cost {
 /// One worker a stage: runs are as alike as threads allow.
 pub fn settings() -> RunSettings {
     RunSettings {
-        compression: CompressionLevel::new(1).expect("zstd has a level 1"),
+        compression: CompressionLevel::new(1).expect("zstd has a level 1").into(),
         threads: 1,
         read_threads: 1,
         memory_bytes: 32 << 20,

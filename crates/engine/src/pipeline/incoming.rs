@@ -1,0 +1,68 @@
+//! A stream whose chunks come in, one segment after the other: its recipe and its check value.
+
+use super::budget::Stopped;
+use super::fingerprint_pool::SegmentInTurn;
+use super::pending::PendingRecipe;
+use super::stages::Stage;
+use super::writer::{WriteError, Writer};
+use crate::fingerprint::{CheckValue, Fingerprinter, StreamCheck};
+use crate::recipe::Run;
+
+/// What is known of a stream so far.
+#[derive(Debug)]
+pub struct IncomingStream {
+    recipe: PendingRecipe,
+    check: StreamCheck,
+}
+
+impl IncomingStream {
+    /// The beginning of a stream.
+    #[must_use]
+    pub fn new(fingerprinter: &Fingerprinter) -> Self {
+        Self {
+            recipe: PendingRecipe::default(),
+            check: fingerprinter.check(),
+        }
+    }
+
+    /// Stores chunks that follow, once they are fingerprinted; says how many bytes they have.
+    ///
+    /// # Errors
+    /// When the store fails, here or in the background.
+    pub fn segment(
+        &mut self,
+        segment: SegmentInTurn,
+        writer: &mut Writer,
+    ) -> Result<u64, WriteError> {
+        let stages = writer.stream_chunking().stages.clone();
+        let waiting = stages.meter(Stage::Index);
+        let segment = waiting
+            .starved(|| segment.wait())
+            .map_err(|Stopped| WriteError::WorkerLost)?;
+        let mut bytes = 0;
+        for (fingerprint, length) in &segment.chunks {
+            self.check.chunk(*length, fingerprint);
+            bytes += u64::from(*length);
+        }
+        waiting.count_bytes(bytes);
+        writer.push_segment(&mut self.recipe, &segment)?;
+        Ok(bytes)
+    }
+
+    /// A hole follows.
+    pub fn hole(&mut self, bytes: u64) {
+        self.check.hole(bytes);
+        self.recipe.push_placed(Run::Hole { bytes });
+    }
+
+    /// The recipe so far.
+    pub fn recipe_mut(&mut self) -> &mut PendingRecipe {
+        &mut self.recipe
+    }
+
+    /// What it came to; the next stream begins.
+    pub fn take(&mut self, fingerprinter: &Fingerprinter) -> (PendingRecipe, CheckValue) {
+        let whole = std::mem::replace(self, Self::new(fingerprinter));
+        (whole.recipe, whole.check.finish())
+    }
+}
