@@ -23,6 +23,7 @@
 mod adaptive;
 mod budget;
 mod chunk_stream;
+mod compressing;
 mod cutter;
 mod fingerprint_pool;
 mod incoming;

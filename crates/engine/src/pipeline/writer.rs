@@ -13,16 +13,17 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, unbounded};
 
 use super::adaptive::{Adaptation, CompressionEffort};
-use super::budget::{ByteBudget, Failure, Stopped, lock};
+use super::budget::{Failure, Stopped, lock};
 use super::chunk_stream::{ChunkedSegment, StreamChunking, chunk_stream};
+use super::compressing::start_compressing;
 use super::incoming::IncomingStream;
 use super::memory::MemoryShares;
 use super::metadata_packer::MetadataPacker;
-use super::ordered::{Emitter, JobSender, PoolOptions, Results, ordered_pool};
+use super::ordered::JobSender;
 use super::packer::{GroupDone, GroupJob, Packer, PlainGroup, SealedNote, SharedPlacements};
 use super::pending::PendingRecipe;
 use super::put_pool::PutPool;
-use super::stages::{Stage, Stages};
+use super::stages::Stage;
 use super::trail::Trail;
 use crate::container::{Compressor, ContainerKind, SealedContainer};
 use crate::engine::{Engine, EngineSettings};
@@ -582,44 +583,6 @@ fn stream_segments_max(chunking: &StreamChunking, settings: &EngineSettings) -> 
     let read_bytes = MemoryShares::of(settings.memory_bytes).read_bytes;
     let fitting = (read_bytes / chunking.read_bytes()).saturating_sub(2);
     fitting.clamp(1, settings.threads + 1)
-}
-
-/// Starts the threads that compress groups.
-fn start_compressing(
-    settings: &EngineSettings,
-    stages: &Stages,
-    effort: &CompressionEffort,
-    failure: &Failure,
-) -> (JobSender<GroupJob, GroupDone>, Results<GroupDone>) {
-    let shares = MemoryShares::of(settings.memory_bytes);
-    let options = PoolOptions {
-        stage: Stage::Compress,
-        stages: stages.clone(),
-        workers: settings.threads,
-        budget: ByteBudget::new(shares.group_bytes),
-    };
-    failure.watch(&options.budget);
-    let (effort, stages) = (effort.clone(), stages.clone());
-    ordered_pool(&options, move || {
-        let mut compressor = Compressor::new(effort.level());
-        let (effort, stages) = (effort.clone(), stages.clone());
-        Box::new(move |job, out: &Emitter<GroupDone>| {
-            // Nobody takes results once something failed; then there is nothing to do.
-            let _ = out.emit(match job {
-                GroupJob::Flush => GroupDone::Flush,
-                GroupJob::Group(group) => {
-                    let bytes = group.plain.len() as u64;
-                    let meter = stages.meter(Stage::Compress);
-                    compressor.set_level(effort.level());
-                    let compress = || compressor.compress(&group.plain);
-                    let compressed = effort.at_work(|| meter.busy(bytes, compress));
-                    let stored = compressed.as_ref().unwrap_or(&group.plain).len();
-                    stages.meter(Stage::Pack).queue(stored as u64);
-                    GroupDone::Group { group, compressed }
-                }
-            });
-        })
-    })
 }
 
 impl Drop for Writer {

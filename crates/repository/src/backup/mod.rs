@@ -14,9 +14,9 @@ mod options;
 mod parent;
 mod producer;
 mod read_file;
+mod stream;
 mod tree_builder;
 
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use engine::Engine;
 use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKind};
 use engine::pipeline::{
-    ByteBudget, IncomingStream, MemoryShares, PoolOptions, Results, Stage, Trail, WriteError,
-    Writer, ordered_pool,
+    ByteBudget, IncomingStream, MemoryShares, PoolOptions, Results, Stage, WriteError, Writer,
+    ordered_pool,
 };
 use engine::recipe::Recipe;
 use engine::restore::Reader;
@@ -44,7 +44,7 @@ use crate::snapshot::{
     Snapshot, SnapshotErrors, SnapshotFilter, Summary, interrupted_since, latest,
 };
 use crate::timestamp::Timestamp;
-use crate::tree::{Entry, EntryKind, Metadata};
+use crate::tree::Entry;
 use parent::{LiveContainers, ParentDamage, Parents};
 use producer::{Job, Jobs, Kept, Producer, Reading, WalkStep, count_ahead};
 use read_file::{Produced, read_file};
@@ -143,91 +143,6 @@ impl Repository {
         run.snapshot.root = stored.root;
         run.commit(writer, stored.is_whole)
     }
-
-    /// Backs up a stream as one file called `name`. `finish` is called at the stream's end and
-    /// may say that it was not whole: then there is no snapshot.
-    ///
-    /// # Errors
-    /// When no snapshot was written.
-    pub fn backup_stream(
-        &self,
-        name: &[u8],
-        stream: &mut dyn Read,
-        finish: &mut dyn FnMut() -> Result<(), String>,
-        options: &BackupOptions,
-        progress: &Progress,
-    ) -> Result<BackupReport, BackupError> {
-        let mut run = RunningBackup::begin(self, options, progress)?;
-        run.snapshot.paths = vec![name.to_vec()];
-        let mut writer = run.engine.writer().map_err(RepositoryError::from)?;
-        let mut counted = CountedStream { stream, progress };
-        progress.set_current(name);
-        let mut trail = run.stream_trail(&writer, name)?;
-        let stored = writer.store_stream(&mut counted, trail.as_mut());
-        if let Some(damage) = trail.as_mut().and_then(ParentDamage::of_trail) {
-            run.take_damage(damage, &mut writer);
-        }
-        let (recipe, check) = match stored {
-            Err(WriteError::Read(error)) => {
-                // What came before is there for the next attempt.
-                return match run.commit(writer, false) {
-                    Err(BackupError::Interrupted(_)) if !progress.is_cancelled() => {
-                        Err(BackupError::Stream(error))
-                    }
-                    outcome => outcome,
-                };
-            }
-            other => other?,
-        };
-        finish().map_err(BackupError::Source)?;
-        let mut entry = Entry::new(name.to_vec(), EntryKind::File, stream_metadata());
-        entry.size = recipe.stream_bytes();
-        entry.check = (entry.size > 0).then_some(check);
-        run.snapshot.summary.files = 1;
-        run.snapshot.summary.files_new = 1;
-        run.snapshot.summary.files_bytes = entry.size;
-        run.snapshot.summary.bytes_read = entry.size;
-        let mut tree = TreeBuilder::new(Arc::clone(run.engine.fingerprinter()));
-        tree.entry(entry, Content::Pending(recipe));
-        writer.flush()?;
-        let (root, refused) = tree.finish(&mut writer)?;
-        if let Some(refused) = refused.first() {
-            return Err(BackupError::Source(refused.to_string()));
-        }
-        run.snapshot.root = root;
-        Progress::add(&progress.files_done, 1);
-        run.commit(writer, true)
-    }
-}
-
-/// Metadata of a file that never lay on a disk.
-fn stream_metadata() -> Metadata {
-    let now = Timestamp::now();
-    Metadata {
-        mode: 0o600,
-        uid: rustix::process::getuid().as_raw(),
-        gid: rustix::process::getgid().as_raw(),
-        modified: now,
-        changed: now,
-        ..Metadata::default()
-    }
-}
-
-/// A stream whose bytes count as progress, and which ends when somebody asks for a stop.
-struct CountedStream<'a> {
-    stream: &'a mut dyn Read,
-    progress: &'a Progress,
-}
-
-impl Read for CountedStream<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.progress.is_cancelled() {
-            return Err(std::io::Error::other("stopped"));
-        }
-        let count = self.stream.read(buffer)?;
-        Progress::add(&self.progress.bytes_done, count as u64);
-        Ok(count)
-    }
 }
 
 impl<'a> RunningBackup<'a> {
@@ -318,30 +233,6 @@ impl<'a> RunningBackup<'a> {
     fn hint_reader(&self, writer: &Writer) -> Option<Reader> {
         let takes_hints = self.engine.cutter().takes_hints();
         takes_hints.then(|| self.parent_reader(writer))
-    }
-
-    /// What the stream called `name` was in the latest snapshot of it.
-    fn stream_trail(&mut self, writer: &Writer, name: &[u8]) -> Result<Option<Trail>, BackupError> {
-        let Some(reader) = self.hint_reader(writer) else {
-            return Ok(None);
-        };
-        let Some(parent) = self.parent_snapshots()?.pop() else {
-            return Ok(None);
-        };
-        let tree = SnapshotTree::new(reader.clone(), &parent);
-        for entry in tree.directory(tree.root(), b"") {
-            match entry {
-                Ok(entry) if entry.name == name && entry.kind == EntryKind::File => {
-                    return Ok(Some(Trail::new(reader, &entry.content)));
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    self.warn(b"", format!("the snapshot before is damaged: {error}"));
-                    break;
-                }
-            }
-        }
-        Ok(None)
     }
 
     /// A part of the parent can't be read: nothing new may rest on it.
