@@ -5,11 +5,12 @@
 
 use std::ops::Range;
 
-use super::{GivenSet, MeasuredSet};
+use super::{GivenSet, MeasuredSet, Plan, Results};
 use crate::chunk::data::{DataSet, fill_random};
 use crate::chunk::loader::{Loader, Reading};
 use crate::chunk::memory::{Memory, available_bytes};
 use crate::failure::{FAILED, Failure};
+use crate::progress::Progress;
 use crate::report::chunk_report::DataReport;
 use crate::units;
 
@@ -25,6 +26,23 @@ pub struct LoadedSet {
 }
 
 impl LoadedSet {
+    /// The first bytes of a data set that an experiment goes through: the person is told which it
+    /// is, and `results` of what it consists.
+    ///
+    /// # Errors
+    /// As [`LoadedSet::load`].
+    pub fn load_for(
+        set: &GivenSet,
+        plan: &Plan,
+        results: &mut Results,
+        progress: &mut Progress,
+    ) -> anyhow::Result<Self> {
+        let (set, measured) = Self::load(set, plan.size_bytes)?;
+        progress.note(&format!("{}: {}", set.name, units::bytes(set.bytes())));
+        results.sets.push(measured);
+        Ok(set)
+    }
+
     /// The first bytes of a data set.
     ///
     /// # Errors

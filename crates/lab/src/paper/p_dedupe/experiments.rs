@@ -96,13 +96,7 @@ pub fn on_set(
     results: &mut Results,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let (set, measured) = LoadedSet::load(given, plan.size_bytes)?;
-    progress.note(&format!(
-        "{}: {}",
-        set.name,
-        crate::units::bytes(set.bytes())
-    ));
-    results.sets.push(measured);
+    let set = LoadedSet::load_for(given, plan, results, progress)?;
     warn_of_short_files(&set, results);
     if plan.has("fig9") || plan.has("fig11") {
         over_segments(&set, plan, results, progress)?;

@@ -54,13 +54,7 @@ pub fn on_set(
     results: &mut Results,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let (set, measured) = LoadedSet::load(given, plan.size_bytes)?;
-    progress.note(&format!(
-        "{}: {}",
-        set.name,
-        crate::units::bytes(set.bytes())
-    ));
-    results.sets.push(measured);
+    let set = LoadedSet::load_for(given, plan, results, progress)?;
     let files = set.files();
     let chunker = chunker(&paper_parameters())?;
     let bench = Bench {

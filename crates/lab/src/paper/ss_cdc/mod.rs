@@ -98,13 +98,7 @@ pub fn run(plan: &Plan, progress: &mut Progress) -> anyhow::Result<Results> {
         }
     }
     for given in &plan.sets {
-        let (set, measured) = LoadedSet::load(given, plan.size_bytes)?;
-        progress.note(&format!(
-            "{}: {}",
-            set.name,
-            crate::units::bytes(set.bytes())
-        ));
-        results.sets.push(measured);
+        let set = LoadedSet::load_for(given, plan, &mut results, progress)?;
         if plan.has("table2.1") {
             invariance::on_set(&set, plan, &mut results, progress)?;
         }
