@@ -144,6 +144,7 @@ fn of_repository(error: &RepositoryError) -> Verdict {
         RepositoryError::Key(error) => of_key(error),
         RepositoryError::Snapshot(error) => of_snapshot(error),
         RepositoryError::Object(error) => of_object(error),
+        RepositoryError::Write(error) => of_write(error),
         RepositoryError::LostConfig { .. } => damaged(HINT_CONFIG_DAMAGE),
         RepositoryError::Chunker(_) => verdict(ExitCode::Usage, ""),
     }
@@ -236,6 +237,9 @@ const HINT_BUG: &str = "this is a bug in onefold; please report it";
 fn of_write(error: &WriteError) -> Verdict {
     match error {
         WriteError::Object(error) => of_object(error),
+        WriteError::Threads(_) => failed(
+            "ask for fewer with --threads and --read-concurrency, or raise the system's limit",
+        ),
         WriteError::WorkerLost => failed(HINT_BUG),
         WriteError::Read(_) | WriteError::RecipeTooLong | WriteError::Stopped => failed(""),
     }

@@ -7,7 +7,7 @@ use crate::fingerprint::Fingerprinter;
 use crate::format::{ObjectError, Vault};
 use crate::object::{DiscardingStore, ObjectStore};
 use crate::pipeline::{
-    Cutter, FingerprintPool, ReadingRoom, Sectioning, Stages, StreamChunking, Writer,
+    Cutter, FingerprintPool, ReadingRoom, Sectioning, Stages, StreamChunking, WriteError, Writer,
 };
 use crate::restore::Reader;
 
@@ -148,27 +148,29 @@ impl Engine {
     }
 
     /// How it turns streams into chunks, with threads of its own to fingerprint them.
-    #[must_use]
-    pub fn stream_chunking(&self) -> StreamChunking {
+    ///
+    /// # Errors
+    /// When the system starts no more threads.
+    pub fn stream_chunking(&self) -> std::io::Result<StreamChunking> {
         let fingerprinter = Arc::clone(&self.fingerprinter);
-        StreamChunking {
+        Ok(StreamChunking {
             cutter: Arc::clone(&self.cutter),
             threads: self.threads_a_stream(),
             fingerprints: FingerprintPool::start(
                 fingerprinter,
                 self.settings.threads,
                 &self.stages,
-            ),
+            )?,
             sectioning: Sectioning::WholeStream,
             stages: self.stages.clone(),
-        }
+        })
     }
 
     /// Opens the index and starts what stores new chunks.
     ///
     /// # Errors
-    /// When the store can't be read.
-    pub fn writer(&self) -> Result<Writer, ObjectError> {
+    /// When the store can't be read, or the system starts no more threads.
+    pub fn writer(&self) -> Result<Writer, WriteError> {
         Writer::start(self)
     }
 

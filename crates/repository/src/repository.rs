@@ -10,6 +10,7 @@ use chunking::{Chunker, KeyMaterial, Parameters};
 use engine::container::CompressionChoice;
 use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
+use engine::pipeline::WriteError;
 use engine::{Engine, EngineSettings};
 
 use crate::config::{Acceleration, Config, ConfigError, Encryption, Features, UnverifiedConfig};
@@ -47,6 +48,9 @@ pub enum RepositoryError {
     /// An object.
     #[error(transparent)]
     Object(#[from] ObjectError),
+    /// What is to be stored in it.
+    #[error(transparent)]
+    Write(#[from] WriteError),
     /// The chunker's parameters.
     #[error(transparent)]
     Chunker(#[from] chunking::ParameterError),

@@ -21,7 +21,7 @@ use crate::container::ContainerKind;
 use crate::fingerprint::{Fingerprint, Fingerprinter};
 
 /// Bytes of a stream handled at a time (more if the largest chunk needs it).
-pub const SEGMENT_BYTES: usize = 1 << 20;
+const SEGMENT_BYTES: usize = 1 << 20;
 
 /// How a stream is divided before chunking: chunks never cross the end of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,9 +1,11 @@
 //! The threads that compress groups, which come out in the order in which they went in.
 
+use std::io;
+
 use super::adaptive::CompressionEffort;
 use super::budget::{ByteBudget, Failure};
 use super::memory::MemoryShares;
-use super::ordered::{Emitter, JobSender, PoolOptions, Results, ordered_pool};
+use super::ordered::{Emitter, OrderedPool, PoolOptions, ordered_pool};
 use super::packer::{GroupDone, GroupJob};
 use super::stages::{Stage, Stages};
 use crate::container::Compressor;
@@ -15,7 +17,7 @@ pub(super) fn start_compressing(
     stages: &Stages,
     effort: &CompressionEffort,
     failure: &Failure,
-) -> (JobSender<GroupJob, GroupDone>, Results<GroupDone>) {
+) -> io::Result<OrderedPool<GroupJob, GroupDone>> {
     let shares = MemoryShares::of(settings.memory_bytes);
     let options = PoolOptions {
         stage: Stage::Compress,

@@ -9,6 +9,7 @@
 //! Limits: a segment a worker; none waits for one. Nothing here waits for anything but jobs, so the
 //! pool can't block those who use it.
 
+use std::io;
 use std::sync::Arc;
 use std::thread;
 
@@ -73,10 +74,13 @@ pub struct FingerprintPool {
 impl FingerprintPool {
     /// Starts `threads` workers; none for one thread, which does better without handing over.
     ///
-    /// # Panics
-    /// When the system can't start a thread.
-    #[must_use]
-    pub fn start(fingerprinter: Arc<Fingerprinter>, threads: usize, stages: &Stages) -> Self {
+    /// # Errors
+    /// When the system starts no more threads.
+    pub fn start(
+        fingerprinter: Arc<Fingerprinter>,
+        threads: usize,
+        stages: &Stages,
+    ) -> io::Result<Self> {
         let mut pool = Self {
             fingerprinter,
             jobs: None,
@@ -90,12 +94,11 @@ impl FingerprintPool {
                 let (worker, jobs) = (pool.clone(), jobs.clone());
                 thread::Builder::new()
                     .name(format!("fingerprint-{number}"))
-                    .spawn(move || worker.run(&jobs))
-                    .expect("the system starts a thread");
+                    .spawn(move || worker.run(&jobs))?;
             }
             pool.jobs = Some(sender);
         }
-        pool
+        Ok(pool)
     }
 
     /// The fingerprinter that it uses.
@@ -172,10 +175,11 @@ mod tests {
     fn segments_come_in_turn_whoever_fingerprints_them() {
         let fingerprinter = Arc::new(Fingerprinter::new(&[7; 32]));
         let stages = Stages::default();
-        let alone = FingerprintPool::start(Arc::clone(&fingerprinter), 1, &stages);
+        let alone = FingerprintPool::start(Arc::clone(&fingerprinter), 1, &stages).unwrap();
         for threads in [1, 2, 5] {
             let stages = Stages::default();
-            let pool = FingerprintPool::start(Arc::clone(&fingerprinter), threads, &stages);
+            let pool =
+                FingerprintPool::start(Arc::clone(&fingerprinter), threads, &stages).unwrap();
             let turns: Vec<_> = (0..40)
                 .map(|number| pool.take(segment(number), number % 7 != 6))
                 .collect();

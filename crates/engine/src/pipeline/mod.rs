@@ -40,14 +40,12 @@ mod trail;
 mod writer;
 
 pub use budget::{ByteBudget, Failure, Permit, Stopped};
-pub use chunk_stream::{
-    ChunkedSegment, CutSegment, SEGMENT_BYTES, Sectioning, StreamChunking, chunk_stream,
-};
+pub use chunk_stream::{ChunkedSegment, CutSegment, Sectioning, StreamChunking, chunk_stream};
 pub use cutter::Cutter;
 pub use fingerprint_pool::{FingerprintPool, SegmentInTurn};
 pub use incoming::IncomingStream;
 pub use memory::MemoryShares;
-pub use ordered::{Emitter, JobSender, PoolOptions, Results, ordered_pool};
+pub use ordered::{Emitter, JobSender, OrderedPool, PoolOptions, Results, ordered_pool};
 pub use pending::PendingRecipe;
 pub use reading::{Fetching, ReadingRoom, ReadingWork, Reserved};
 pub use stages::{Stage, StageMeter, StageReport, Stages, bottleneck};

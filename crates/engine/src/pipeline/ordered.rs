@@ -13,7 +13,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
-use std::{thread, vec};
+use std::{io, thread, vec};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, unbounded};
 
@@ -45,6 +45,9 @@ impl PoolOptions {
         self.stages.meter(self.stage)
     }
 }
+
+/// Both ends of a pool: where jobs go in, and where their results come out.
+pub type OrderedPool<J, R> = (JobSender<J, R>, Results<R>);
 
 /// Takes jobs into the pool.
 #[derive(Debug)]
@@ -265,9 +268,9 @@ impl<R> Results<R> {
 /// done. Time spent waiting is reported here; busy time by `work`, which may do the work of more
 /// than one stage.
 ///
-/// # Panics
-/// When the system can't start a thread.
-pub fn ordered_pool<J, R, W>(options: &PoolOptions, work: W) -> (JobSender<J, R>, Results<R>)
+/// # Errors
+/// When the system starts no more threads.
+pub fn ordered_pool<J, R, W>(options: &PoolOptions, work: W) -> io::Result<OrderedPool<J, R>>
 where
     J: Send + 'static,
     R: Send + 'static,
@@ -284,8 +287,7 @@ where
         let options = options.clone();
         thread::Builder::new()
             .name(format!("{}-{number}", options.stage.name()))
-            .spawn(move || run_worker(&options, &queue, work()))
-            .expect("the system starts a thread");
+            .spawn(move || run_worker(&options, &queue, work()))?;
     }
     let sender = JobSender {
         batches,
@@ -300,7 +302,7 @@ where
         is_last: false,
         is_broken: false,
     };
-    (sender, results)
+    Ok((sender, results))
 }
 
 fn run_worker<J, R>(
@@ -343,7 +345,8 @@ mod tests {
                     let _ = out.emit((job, part));
                 }
             })
-        });
+        })
+        .unwrap();
         let submitter = thread::spawn(move || {
             for job in 0..300 {
                 sender.submit(job, 3, 2).unwrap();
@@ -372,7 +375,8 @@ mod tests {
                         let _ = out.emit((job, part));
                     }
                 })
-            });
+            })
+            .unwrap();
             let submitter = thread::spawn(move || {
                 for job in 0..500 {
                     let bytes = (job * 7919) % (BATCH_BYTES / 10) * (1 + job % 40);
@@ -398,7 +402,8 @@ mod tests {
                 let _ = out.emit(job);
                 assert!(job != 5, "this worker is meant to die");
             })
-        });
+        })
+        .unwrap();
         let submitter = thread::spawn(move || (0..100).all(|job| sender.submit(job, 3, 2).is_ok()));
         let mut seen = Vec::new();
         while let Some(result) = results.next_result() {
@@ -416,7 +421,8 @@ mod tests {
                 let _ = out.emit(job);
                 assert!(job != 100, "this worker is meant to die");
             })
-        });
+        })
+        .unwrap();
         for job in 0..1000 {
             sender.gather(job, BATCH_BYTES / 16, 2).unwrap();
         }
@@ -431,7 +437,8 @@ mod tests {
             Box::new(|job: u8, out: &Emitter<u8>| {
                 let _ = out.emit(job);
             })
-        });
+        })
+        .unwrap();
         drop(results);
         assert_eq!(sender.submit(1, 1, 2), Err(Stopped));
         assert_eq!(sender.gather(1, BATCH_BYTES - 1, 2), Ok(()), "it waits");

@@ -1,6 +1,7 @@
 //! Threads that put finished containers into the store, so that the wait for durability does
 //! not hold up the rest.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -46,7 +47,7 @@ impl PutPool {
         memory_bytes: usize,
         stages: &Stages,
         failure: &Failure,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let (queue, containers) = unbounded::<QueuedPut>();
         let budget = ByteBudget::new(memory_bytes);
         failure.watch(&budget);
@@ -62,16 +63,15 @@ impl PutPool {
             let containers = containers.clone();
             thread::Builder::new()
                 .name(format!("put-{number}"))
-                .spawn(move || worker.run(&containers))
-                .expect("the system starts a thread");
+                .spawn(move || worker.run(&containers))?;
         }
-        Self {
+        Ok(Self {
             queue,
             budget,
             open,
             stages: stages.clone(),
             failure: failure.clone(),
-        }
+        })
     }
 
     /// Hands over a container; waits while too many are on their way.

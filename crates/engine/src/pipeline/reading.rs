@@ -177,7 +177,8 @@ impl ReadingRoom {
     /// or, once the work is cancelled, when the threads have noticed.
     ///
     /// # Panics
-    /// When one of its threads did, or the system can't start one.
+    /// When one of its threads did, or the system can't start even one of each kind; with fewer than
+    /// asked for it makes do.
     pub fn run<W: ReadingWork, R>(
         &self,
         jobs: &[W::Job],
@@ -200,24 +201,24 @@ impl ReadingRoom {
         let named = |name: &str, number| thread::Builder::new().name(format!("{name}-{number}"));
         thread::scope(|scope| {
             let _guard = StopOnPanic(&run.budget);
-            for number in 0..fetch_threads {
-                let (run, sender) = (&run, sender.clone());
-                named("fetch", number)
-                    .spawn_scoped(scope, move || run.fetch(&sender))
-                    .expect("the system starts a thread");
+            let compute_threads = match jobs.is_empty() {
+                true => 0,
+                false => self.compute_threads,
+            };
+            for number in 0..fetch_threads.max(compute_threads) {
+                let (run, sender, queue) = (&run, sender.clone(), queue.clone());
+                let fetch =
+                    || named("fetch", number).spawn_scoped(scope, move || run.fetch(&sender));
+                let compute =
+                    || named("compute", number).spawn_scoped(scope, move || run.compute(&queue));
+                let is_started = (number >= fetch_threads || fetch().is_ok())
+                    && (number >= compute_threads || compute().is_ok());
+                if !is_started {
+                    assert!(number > 0, "the system starts a thread of each kind");
+                    break;
+                }
             }
             drop(sender);
-            let compute_threads = if jobs.is_empty() {
-                0
-            } else {
-                self.compute_threads
-            };
-            for number in 0..compute_threads {
-                let (run, queue) = (&run, queue.clone());
-                named("compute", number)
-                    .spawn_scoped(scope, move || run.compute(&queue))
-                    .expect("the system starts a thread");
-            }
             drop(queue);
             meanwhile()
         })

@@ -31,9 +31,7 @@ use crate::fingerprint::{CheckValue, Fingerprint};
 use crate::format::ObjectError;
 use crate::index::{Found, Index, IndexMemory, OpenPlace, RECENT_CHUNKS_MAX};
 use crate::object::{ObjectId, StoreError};
-use crate::recipe::{
-    ContainerTable, RECIPE_LEVEL_MAX, RUNS_PER_PAGE_MAX, Recipe, RecipePage, Run, RunJoiner,
-};
+use crate::recipe::{ContainerTable, RECIPE_LEVEL_MAX, RUNS_PER_PAGE_MAX, Recipe, RecipePage, Run};
 
 /// Containers of metadata have at least this size, so that any page fits one.
 const METADATA_CONTAINER_BYTES_MIN: u32 = 2 << 20;
@@ -50,6 +48,9 @@ pub enum WriteError {
     /// A stream is so fragmented that its recipe exceeds the limits of the format.
     #[error("a stream's recipe exceeds {RECIPE_LEVEL_MAX} levels of pages")]
     RecipeTooLong,
+    /// The system starts no more threads.
+    #[error("cannot start a thread: {0}")]
+    Threads(std::io::Error),
     /// A thread of the pipeline ended before its work was done.
     #[error("a thread of the pipeline ended unexpectedly")]
     WorkerLost,
@@ -121,7 +122,7 @@ impl std::fmt::Debug for Writer {
 
 impl Writer {
     /// Opens the index and starts the threads.
-    pub(crate) fn start(engine: &Engine) -> Result<Self, ObjectError> {
+    pub(crate) fn start(engine: &Engine) -> Result<Self, WriteError> {
         let settings = engine.settings();
         let stages = engine.stages();
         let shares = MemoryShares::of(settings.memory_bytes);
@@ -137,9 +138,11 @@ impl Writer {
             memory,
         )?;
         let failure = Failure::default();
-        let puts = PutPool::start(engine.store(), shares.put_bytes, stages, &failure);
+        let puts = PutPool::start(engine.store(), shares.put_bytes, stages, &failure)
+            .map_err(WriteError::Threads)?;
         let effort = CompressionEffort::new(settings.compression, settings.threads.max(1));
-        let (groups, done) = start_compressing(settings, stages, &effort, &failure);
+        let (groups, done) =
+            start_compressing(settings, stages, &effort, &failure).map_err(WriteError::Threads)?;
         let placements = Arc::new(SharedPlacements::default());
         let (sealed_sender, sealed) = unbounded();
         let packer = Packer {
@@ -156,8 +159,8 @@ impl Writer {
         let packer = thread::Builder::new()
             .name("pack".to_owned())
             .spawn(move || packer.run(done))
-            .expect("the system starts a thread");
-        let chunking = engine.stream_chunking();
+            .map_err(WriteError::Threads)?;
+        let chunking = engine.stream_chunking().map_err(WriteError::Threads)?;
         Ok(Self {
             stream_segments_max: stream_segments_max(&chunking, settings),
             chunking,
@@ -515,19 +518,6 @@ impl Writer {
             stream_bytes: recipe.stream_bytes(),
             page: vec![self.push_page(&page)?],
         })
-    }
-
-    /// Stores the pages of a directory (or any list of pages) and returns their recipe.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn push_pages(&mut self, pages: &[Vec<u8>]) -> Result<Recipe, WriteError> {
-        let mut joiner = RunJoiner::default();
-        for page in pages {
-            let run = self.push_page(page)?;
-            joiner.push(run);
-        }
-        self.settle(PendingRecipe::from_runs(&joiner.finish()))
     }
 
     /// Closes the open group and container of data: afterwards every chunk has a place.

@@ -128,7 +128,7 @@ impl Repository {
         progress: &Progress,
     ) -> Result<BackupReport, BackupError> {
         let mut run = RunningBackup::begin(self, options, progress)?;
-        let mut writer = run.engine.writer().map_err(RepositoryError::from)?;
+        let mut writer = run.engine.writer()?;
         let producer = Producer::new(sources, options)?;
         run.snapshot.paths = producer.paths();
         let parents = run.parents(&writer)?;
@@ -136,7 +136,9 @@ impl Repository {
         let stored = std::thread::scope(|scope| {
             let _stop = SetOnDrop(&stop);
             if options.count_ahead {
-                scope.spawn(|| count_ahead(sources, options, progress, &stop));
+                let count = || count_ahead(sources, options, progress, &stop);
+                // Without it, progress has no total.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, count);
             }
             run.store_files(&mut writer, producer, parents)
         })?;
@@ -277,10 +279,12 @@ impl<'a> RunningBackup<'a> {
                 // Nobody takes results any more: then there is nothing to be done.
                 Job::Pass(step) => drop(out.emit(Produced::Step(step))),
             })
-        });
+        })
+        .map_err(WriteError::Threads)?;
         let mut tree = TreeBuilder::new(Arc::clone(self.engine.fingerprinter()));
         let is_whole = std::thread::scope(|scope| {
-            let walk = scope.spawn(move || {
+            let walk = std::thread::Builder::new().name("walk".to_owned());
+            let walk = walk.spawn_scoped(scope, move || {
                 let walk = progress.stages.meter(Stage::Walk);
                 let jobs = Jobs {
                     sender,
@@ -289,6 +293,7 @@ impl<'a> RunningBackup<'a> {
                 };
                 producer.run(&jobs, parents, progress);
             });
+            let walk = walk.map_err(WriteError::Threads)?;
             let stored = self.take_results(writer, &mut tree, &mut results);
             // Whoever waits for room must not wait for a consumer that is gone.
             options.budget.stop();

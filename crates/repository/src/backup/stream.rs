@@ -10,7 +10,7 @@ use super::tree_builder::{Content, TreeBuilder};
 use super::{BackupError, BackupOptions, BackupReport, RunningBackup};
 use crate::listing::SnapshotTree;
 use crate::progress::Progress;
-use crate::repository::{Repository, RepositoryError};
+use crate::repository::Repository;
 use crate::timestamp::Timestamp;
 use crate::tree::{Entry, EntryKind, Metadata};
 
@@ -30,7 +30,7 @@ impl Repository {
     ) -> Result<BackupReport, BackupError> {
         let mut run = RunningBackup::begin(self, options, progress)?;
         run.snapshot.paths = vec![name.to_vec()];
-        let mut writer = run.engine.writer().map_err(RepositoryError::from)?;
+        let mut writer = run.engine.writer()?;
         let mut counted = CountedStream { stream, progress };
         progress.set_current(name);
         let mut trail = run.stream_trail(&writer, name)?;
