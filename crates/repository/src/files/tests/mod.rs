@@ -112,8 +112,9 @@ pub fn walk_of(given: &[&Path], options: &FilterOptions) -> Walk {
     Walk::new(&given, Path::new("/"), options).unwrap()
 }
 
-/// What a walk found, its events in short: `+dir`, `file`, `=other`, `-dir`, `!problem`, with
-/// paths relative to `base` and without the directories above it.
+/// What a walk found below `base` and `base` itself, its events in short: `+dir`, `file`, `=other`,
+/// `-dir`, `!problem`, with paths relative to `base`. Directories above it are not ours: others
+/// change them meanwhile.
 pub struct Found {
     pub events: Vec<String>,
     pub files: Vec<FoundFile>,
@@ -128,22 +129,25 @@ pub fn gather(walk: impl Iterator<Item = WalkEvent>, base: &Path) -> Found {
         entries: Vec::new(),
         problems: Vec::new(),
     };
+    let mut keep = |path: &Path, entry: Entry| {
+        if path.starts_with(base) {
+            found.entries.push((path.to_owned(), entry));
+        }
+    };
     for event in walk {
         let (sign, path) = match event {
             WalkEvent::EnterDirectory(directory) => {
-                found
-                    .entries
-                    .push((directory.path.clone(), directory.entry));
+                keep(&directory.path, directory.entry);
                 ("+", directory.path)
             }
             WalkEvent::File(file) => {
                 let path = file.path.clone();
-                found.entries.push((path.clone(), file.entry.clone()));
+                keep(&path, file.entry.clone());
                 found.files.push(*file);
                 ("", path)
             }
             WalkEvent::Other(other) => {
-                found.entries.push((other.path.clone(), other.entry));
+                keep(&other.path, other.entry);
                 ("=", other.path)
             }
             WalkEvent::LeaveDirectory { path } => ("-", path),

@@ -57,10 +57,7 @@ pub fn restore_tree(from: &Path, target: &Path, applier: &Applier) -> Vec<Proble
 /// The entries below `base`, without what a restore can't bring back.
 pub fn entries_below(base: &Path) -> Vec<(PathBuf, Entry)> {
     let found = gather(walk_of(&[base], &FilterOptions::default()), base);
-    let below = found
-        .entries
-        .into_iter()
-        .filter(|(path, _)| path.starts_with(base) && path != base);
+    let below = found.entries.into_iter().filter(|(path, _)| path != base);
     below
         .map(|(path, mut entry)| {
             entry.metadata.changed = Timestamp::default();
