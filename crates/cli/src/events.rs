@@ -250,6 +250,7 @@ pub enum Summary {
         failed: u64,
         incomplete_metadata: u64,
         containers_read: u64,
+        containers: u64,
         is_dry_run: bool,
         seconds: f64,
     },

@@ -14,7 +14,7 @@ use engine::container::ContainerKind;
 use engine::object::{MemoryStore, ObjectKey, ObjectKind};
 use engine::pipeline::Stage;
 use engine::recipe::Recipe;
-use engine::restore::{ChunkSink, RestorePlan};
+use engine::restore::{ChunkSink, ReadError, RestorePlan, StreamPlanner};
 use engine::{Engine, EngineSettings};
 
 /// Threads that fetch, threads that compute.
@@ -113,7 +113,8 @@ impl Scene {
             let added = plan.add_stream(&reader, number as u32, recipe, None);
             parts.push(added.unwrap());
         }
-        let containers = plan.execute(&reader, &engine.reading_room(), &sink);
+        let containers = plan.containers().len();
+        plan.execute(&reader, &engine.reading_room(), &sink);
         for (number, parts) in parts.iter().enumerate() {
             let came = sink.parts[number].load(Ordering::Relaxed);
             assert!(came == parts.parts || cancel_after < usize::MAX);
@@ -222,6 +223,42 @@ fn damage_costs_the_same_for_any_number_of_threads() {
             assert_eq!(*first.get_or_insert_with(|| lost.clone()), lost, "{what}");
         }
     }
+}
+
+/// A stream that goes through many plans comes as it does through one, with all its parts.
+#[test]
+fn a_long_stream_goes_through_several_plans() {
+    let scene = Scene::new();
+    let engine = scene.engine((2, 2));
+    let reader = engine.reader().unwrap();
+    let longest = scene.recipes.len() - 2;
+    let recipe = &scene.recipes[longest];
+    let check = reader.visit_runs(recipe, &mut |_, _| {}).unwrap().1;
+    for pieces_max in [0, 1, 2, 3, 100] {
+        let sink = Streams::new(scene.streams.iter().map(Vec::len));
+        let mut plan = RestorePlan::default();
+        let mut planner = StreamPlanner::new(&reader, recipe, Some(check));
+        let (mut parts, mut plans) = (0, 0);
+        loop {
+            let step = planner.add_to(&mut plan, longest as u32, pieces_max);
+            let step = step.unwrap();
+            assert!(plan.pieces() <= pieces_max.max(1));
+            parts += step.parts.parts;
+            plans += 1;
+            plan.execute(&reader, &engine.reading_room(), &sink);
+            if step.is_end {
+                break;
+            }
+        }
+        assert_eq!(*sink.bytes[longest].lock().unwrap(), scene.streams[longest]);
+        assert_eq!(sink.parts[longest].load(Ordering::Relaxed), parts);
+        assert!((plans > 1) == (pieces_max < 100), "{plans} plans");
+    }
+    let mut planner = StreamPlanner::new(&reader, &scene.recipes[1], Some(check));
+    let mut plan = RestorePlan::default();
+    let outcome = planner.add_to(&mut plan, 0, usize::MAX);
+    assert!(matches!(outcome, Err(ReadError::Check)));
+    assert_eq!(plan.pieces(), 0);
 }
 
 #[test]

@@ -118,6 +118,7 @@ fn tell(
             failed: report.failed,
             incomplete_metadata: report.incomplete_metadata,
             containers_read: report.containers_read,
+            containers: report.containers,
             is_dry_run: arguments.dry_run,
             seconds: elapsed.as_secs_f64(),
         })))?;

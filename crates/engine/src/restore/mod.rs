@@ -8,6 +8,6 @@ mod plan;
 mod reader;
 mod verify;
 
-pub use plan::{ChunkSink, RestorePlan, StreamParts};
+pub use plan::{ChunkSink, PlannedStep, RestorePlan, StreamParts, StreamPlanner};
 pub use reader::{ReadError, Reader, Runs, StreamReader};
 pub use verify::{VerifySink, verify_objects};

@@ -1,8 +1,8 @@
 //! Restores many streams at once: every container is read once.
 //!
-//! Streams enter with [`RestorePlan::add_stream`], which works out from the containers'
-//! metadata which chunks go where and whether the stream's check value holds. Then
-//! [`RestorePlan::execute`] goes from container to container, in the order in which the
+//! Streams enter with [`RestorePlan::add_stream`], or step by step through a [`StreamPlanner`], which
+//! works out from the containers' metadata which chunks go where and whether the stream's check
+//! value holds. Then [`RestorePlan::execute`] goes from container to container, in the order in which the
 //! streams first need them, on the threads of a [`ReadingRoom`]: needed groups are read and
 //! decompressed once, every chunk is verified by its full fingerprint, and neighbouring chunks of
 //! one stream are handed to the sink in one piece. Memory: about 50 bytes a run until executed;
@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::reader::{ReadError, Reader};
+use super::reader::{ReadError, Reader, Runs, add_to_check};
 use crate::container::{ContainerId, GroupOpener, GroupRead, LoadedSection};
-use crate::fingerprint::CheckValue;
+use crate::fingerprint::{CheckValue, StreamCheck};
 use crate::format::ObjectError;
 use crate::pipeline::{Fetching, ReadingRoom, ReadingWork, Stage, Stopped};
 use crate::recipe::{Recipe, Run};
@@ -52,6 +52,89 @@ pub struct StreamParts {
     pub stored_bytes: u64,
 }
 
+/// What a step of a [`StreamPlanner`] added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedStep {
+    /// What of the stream is in the plan now that was not before.
+    pub parts: StreamParts,
+    /// Is that the rest of it?
+    pub is_end: bool,
+}
+
+/// A stream on its way into plans: one that is too long for a plan goes through several.
+#[derive(Debug)]
+pub struct StreamPlanner {
+    reader: Reader,
+    runs: Runs,
+    offset: u64,
+    actual: StreamCheck,
+    check: Option<CheckValue>,
+}
+
+impl StreamPlanner {
+    /// Begins with the stream of a recipe, whose check value, if one is given, must be right.
+    #[must_use]
+    pub fn new(reader: &Reader, recipe: &Recipe, check: Option<CheckValue>) -> Self {
+        Self {
+            reader: reader.clone(),
+            runs: reader.runs(recipe),
+            offset: 0,
+            actual: reader.containers().fingerprinter().check(),
+            check,
+        }
+    }
+
+    /// Adds what comes next, to the end or until the plan has `pieces_max` runs, under a number of
+    /// the caller's choice.
+    ///
+    /// # Errors
+    /// As [`RestorePlan::add_stream`]. Nothing of this step is in the plan then.
+    pub fn add_to(
+        &mut self,
+        plan: &mut RestorePlan,
+        stream: u32,
+        pieces_max: usize,
+    ) -> Result<PlannedStep, ReadError> {
+        let mut pieces: Vec<(ContainerId, Piece)> = Vec::new();
+        let mut parts = StreamParts::default();
+        let is_end = loop {
+            if plan.pieces + pieces.len() >= pieces_max.max(1) {
+                break false;
+            }
+            let Some(run) = self.runs.next() else {
+                break true;
+            };
+            let run = run?;
+            let located = self.reader.locate(&run)?;
+            add_to_check(&mut self.actual, &run, located.as_ref());
+            if let (Run::Slots { container, .. }, Some(located)) = (&run, located) {
+                let section = &located.section.section;
+                let last = located.chunks.end - 1;
+                let groups = section.group_of(last) - section.group_of(located.chunks.start) + 1;
+                parts.parts += groups;
+                parts.stored_bytes += run.bytes();
+                let piece = Piece {
+                    stream,
+                    first_chunk: located.chunks.start as u32,
+                    chunk_count: located.chunks.len() as u32,
+                    group_count: groups as u32,
+                    offset: self.offset,
+                };
+                pieces.push((*container, piece));
+            }
+            self.offset += run.bytes();
+        };
+        let actual = || self.actual.finish();
+        if is_end && self.check.is_some_and(|check| check != actual()) {
+            return Err(ReadError::Check);
+        }
+        for (container, piece) in pieces {
+            plan.push(container, piece);
+        }
+        Ok(PlannedStep { parts, is_end })
+    }
+}
+
 /// Streams to be restored together.
 #[derive(Debug, Default)]
 pub struct RestorePlan {
@@ -67,8 +150,8 @@ impl RestorePlan {
         self.pieces
     }
 
-    /// Adds a stream under a number of the caller's choice, and returns in how many parts it will
-    /// come.
+    /// Adds a whole stream under a number of the caller's choice, and returns in how many parts it
+    /// will come.
     ///
     /// # Errors
     /// When its recipe does not agree with the containers' metadata, that metadata can't be
@@ -80,45 +163,28 @@ impl RestorePlan {
         recipe: &Recipe,
         check: Option<CheckValue>,
     ) -> Result<StreamParts, ReadError> {
-        let mut pieces: Vec<(ContainerId, Piece)> = Vec::new();
-        let mut offset = 0u64;
-        let mut stream_parts = StreamParts::default();
-        let (_, actual) = reader.visit_runs(recipe, &mut |run, located| {
-            if let (Run::Slots { container, .. }, Some(located)) = (run, located) {
-                let section = &located.section.section;
-                let last = located.chunks.end - 1;
-                let groups = section.group_of(last) - section.group_of(located.chunks.start) + 1;
-                stream_parts.parts += groups;
-                stream_parts.stored_bytes += run.bytes();
-                let piece = Piece {
-                    stream,
-                    first_chunk: located.chunks.start as u32,
-                    chunk_count: located.chunks.len() as u32,
-                    group_count: groups as u32,
-                    offset,
-                };
-                pieces.push((*container, piece));
-            }
-            offset += run.bytes();
-        })?;
-        if check.is_some_and(|check| check != actual) {
-            return Err(ReadError::Check);
+        let mut planner = StreamPlanner::new(reader, recipe, check);
+        Ok(planner.add_to(self, stream, usize::MAX)?.parts)
+    }
+
+    /// The containers that are needed for what is in the plan.
+    pub fn containers(&self) -> impl ExactSizeIterator<Item = ContainerId> {
+        self.containers.iter().map(|(container, _)| *container)
+    }
+
+    fn push(&mut self, container: ContainerId, piece: Piece) {
+        let next = self.containers.len();
+        let number = *self.numbers.entry(container).or_insert(next);
+        if number == next {
+            self.containers.push((container, Vec::new()));
         }
-        self.pieces += pieces.len();
-        for (container, piece) in pieces {
-            let next = self.containers.len();
-            let number = *self.numbers.entry(container).or_insert(next);
-            if number == next {
-                self.containers.push((container, Vec::new()));
-            }
-            self.containers[number].1.push(piece);
-        }
-        Ok(stream_parts)
+        self.containers[number].1.push(piece);
+        self.pieces += 1;
     }
 
     /// Restores all streams added so far, and empties the plan. Each (piece, group) of a stream
-    /// becomes one call of the sink. Returns how many containers were read.
-    pub fn execute(&mut self, reader: &Reader, room: &ReadingRoom, sink: &dyn ChunkSink) -> usize {
+    /// becomes one call of the sink.
+    pub fn execute(&mut self, reader: &Reader, room: &ReadingRoom, sink: &dyn ChunkSink) {
         let plan = std::mem::take(self);
         let work = Restoring {
             reader,
@@ -128,7 +194,6 @@ impl RestorePlan {
         let meter = room.stages().meter(Stage::Write);
         meter.set_threads(room.compute_threads());
         room.run(&plan.containers, &work, || ());
-        plan.containers.len()
     }
 }
 

@@ -11,15 +11,16 @@ mod options;
 mod selection;
 mod sink;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use engine::container::ContainerId;
 use engine::pipeline::{ReadingRoom, Stage};
-use engine::restore::{Reader, RestorePlan};
+use engine::restore::{Reader, RestorePlan, StreamPlanner};
 
 pub use options::{Overwrite, RestoreOptions, RestoreReport};
 
@@ -35,11 +36,11 @@ use crate::tree::{Entry, EntryKind, HardLink};
 use selection::{Choice, Selection};
 use sink::{Counts, FileJob, FileSink, report_failure, report_metadata};
 
-/// Runs in a plan from which on it is executed: some 3 MiB of memory.
-const PLAN_RUNS_MAX: usize = 1 << 16;
+/// Memory that a run takes in a plan.
+const RUN_BYTES: usize = 64;
 
-/// Files in a plan from which on it is executed.
-const PLAN_FILES_MAX: usize = 1 << 14;
+/// Memory that a file or a directory takes in a plan.
+const FILE_BYTES: usize = 1 << 10;
 
 /// Directories of the target that are kept open.
 const OPEN_DIRECTORIES_MAX: usize = 64;
@@ -111,6 +112,8 @@ impl Repository {
         };
         let mut restore = Restore {
             reader,
+            limits: PlanLimits::of(engine.settings().memory_bytes),
+            containers: HashSet::new(),
             tree: &tree,
             selection,
             existing: match options.overwrite {
@@ -166,8 +169,28 @@ struct LaterLink {
     path: PathBuf,
 }
 
+/// How much a plan may hold until it is executed. The more, the less often is a container read that
+/// files far from each other need.
+#[derive(Debug, Clone, Copy)]
+struct PlanLimits {
+    runs: usize,
+    files: usize,
+}
+
+impl PlanLimits {
+    /// A quarter of the memory given.
+    fn of(memory_bytes: usize) -> Self {
+        let share = memory_bytes / 8;
+        Self {
+            runs: (share / RUN_BYTES).max(1 << 10),
+            files: (share / FILE_BYTES).max(1 << 8),
+        }
+    }
+}
+
 struct Restore<'a> {
     reader: Reader,
+    limits: PlanLimits,
     tree: &'a SnapshotTree,
     selection: Selection,
     existing: Existing,
@@ -184,6 +207,8 @@ struct Restore<'a> {
     links: Vec<LaterLink>,
     /// Directories whose entries are all made or planned, children before parents.
     left: Vec<(DirectoryHandle, Entry, PathBuf)>,
+    /// Containers read so far.
+    containers: HashSet<ContainerId>,
     counts: Counts,
     report: RestoreReport,
 }
@@ -230,7 +255,8 @@ impl<'a> Restore<'a> {
                 }
                 None => self.leave(&mut stack),
             }
-            if self.plan.pieces() >= PLAN_RUNS_MAX || self.jobs.len() >= PLAN_FILES_MAX {
+            let waiting = self.jobs.len() + self.left.len();
+            if self.plan.pieces() >= self.limits.runs || waiting >= self.limits.files {
                 self.execute();
             }
         }
@@ -393,11 +419,11 @@ impl<'a> Restore<'a> {
             self.first_links.insert(link, first);
         }
         let number = self.jobs.len();
-        let added = self
-            .plan
-            .add_stream(&self.reader, number as u32, &entry.content, entry.check);
-        let parts = match added {
-            Ok(parts) => parts,
+        let mut planner = StreamPlanner::new(&self.reader, &entry.content, entry.check);
+        // With some room beyond the limit, so that only long files are cut.
+        let pieces_max = self.plan.pieces() + self.limits.runs / 2;
+        let step = match planner.add_to(&mut self.plan, number as u32, pieces_max) {
+            Ok(step) => step,
             Err(error) => {
                 if let Some(link) = entry.hard_link
                     && let Some(first) = self.first_links.get_mut(&link)
@@ -408,14 +434,60 @@ impl<'a> Restore<'a> {
                 return;
             }
         };
-        if parts.parts == 0 {
+        if !step.is_end {
+            let job = FileJob::long(directory, entry, path, step.parts);
+            self.jobs.push(job);
+            self.take_long_file(&mut planner);
+            return;
+        }
+        if step.parts.parts == 0 {
             self.empty.push(number);
         }
-        self.jobs.push(FileJob::new(directory, entry, path, parts));
+        self.jobs
+            .push(FileJob::new(directory, entry, path, step.parts));
+    }
+
+    /// The last file does not fit the plan: batch after batch is written until its rest does.
+    fn take_long_file(&mut self, planner: &mut StreamPlanner) {
+        loop {
+            let Some(job) = self.execute_but_last() else {
+                return; // Somebody asked for a stop.
+            };
+            if let Some(link) = job.entry.hard_link
+                && let Some(first) = self.first_links.get_mut(&link)
+            {
+                first.job = 0;
+            }
+            let step = planner.add_to(&mut self.plan, 0, self.limits.runs);
+            let is_end = match step {
+                Ok(step) => {
+                    job.add_parts(step.parts.parts, step.is_end);
+                    step.is_end
+                }
+                Err(error) => {
+                    job.lose_rest(error.to_string());
+                    true
+                }
+            };
+            if job.has_all_parts() {
+                self.empty.push(0);
+            }
+            self.jobs.push(job);
+            if is_end {
+                return;
+            }
+        }
+    }
+
+    /// Writes the planned files, and gives the last one back, of which more is to come; nothing
+    /// when the restore ends here.
+    fn execute_but_last(&mut self) -> Option<FileJob> {
+        let last = self.execute().pop();
+        last.filter(|_| !self.progress.is_cancelled())
     }
 
     /// Writes the planned files, then what had to wait for them.
-    fn execute(&mut self) {
+    fn execute(&mut self) -> Vec<FileJob> {
         let jobs = std::mem::take(&mut self.jobs);
         let sink = FileSink {
             jobs: &jobs,
@@ -432,11 +504,11 @@ impl<'a> Restore<'a> {
         for number in self.empty.drain(..) {
             sink.write_empty(&jobs[number]);
         }
-        let execute = || self.plan.execute(&self.reader, &self.room, &sink);
-        let containers = meter.blocked(execute);
+        self.report.containers_read += self.plan.containers().len() as u64;
+        self.containers.extend(self.plan.containers());
+        meter.blocked(|| self.plan.execute(&self.reader, &self.room, &sink));
         self.planning_since = Instant::now();
         sink.finish();
-        self.report.containers_read += containers as u64;
         for first in self.first_links.values_mut() {
             if let Some(job) = jobs.get(first.job)
                 && !first.is_whole
@@ -462,6 +534,7 @@ impl<'a> Restore<'a> {
             }
             report_metadata(self.progress, &self.counts, &problems);
         }
+        jobs
     }
 
     fn make_link(&mut self, later: &LaterLink) {
@@ -503,6 +576,7 @@ impl<'a> Restore<'a> {
 
     fn finish(mut self) -> RestoreReport {
         let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed) as u64;
+        self.report.containers = self.containers.len() as u64;
         self.report.files = count(&self.counts.files);
         self.report.bytes += self.counts.bytes.load(Ordering::Relaxed);
         self.report.failed = count(&self.counts.failed);

@@ -42,4 +42,6 @@ pub struct RestoreReport {
     pub incomplete_metadata: u64,
     /// Container reads: the speed factor is MiB restored over this.
     pub containers_read: u64,
+    /// Containers that were needed: as many as read when the plan of all fits the memory.
+    pub containers: u64,
 }

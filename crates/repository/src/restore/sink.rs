@@ -52,6 +52,8 @@ struct FileState {
     failure: Option<(u64, String)>,
     /// Metadata that could not be restored.
     problems: Vec<crate::files::Problem>,
+    /// Parts of it are not planned yet: it can't be complete.
+    is_unplanned: bool,
     is_complete: bool,
     is_whole: bool,
 }
@@ -91,6 +93,7 @@ impl FileJob {
             open: None,
             failure: None,
             problems: Vec::new(),
+            is_unplanned: false,
             is_complete: false,
             is_whole: false,
         };
@@ -101,6 +104,45 @@ impl FileJob {
             parts,
             state: Mutex::new(state),
         }
+    }
+
+    /// A file of which more than these parts will come: each step is announced to
+    /// [`FileJob::add_parts`].
+    pub fn long(
+        directory: DirectoryHandle,
+        entry: Entry,
+        path: PathBuf,
+        first: StreamParts,
+    ) -> Self {
+        let parts = StreamParts {
+            // Not as long as the file, so that it is taken for one with holes, and at least two.
+            stored_bytes: 0,
+            parts: first.parts.max(2),
+        };
+        let job = Self::new(directory, entry, path, parts);
+        job.lock().parts_left = first.parts;
+        job.lock().is_unplanned = true;
+        job
+    }
+
+    /// More parts of a long file will come; nothing after these if `is_end`. Between two batches.
+    pub fn add_parts(&self, parts: usize, is_end: bool) {
+        let mut state = self.lock();
+        state.parts_left += parts;
+        state.is_unplanned = !is_end;
+    }
+
+    /// The rest of a long file can't be planned: it is lost. Between two batches.
+    pub fn lose_rest(&self, error: String) {
+        let mut state = self.lock();
+        state.fail(u64::MAX, error);
+        state.is_unplanned = false;
+    }
+
+    /// Is there nothing left that will come? Between two batches.
+    pub fn has_all_parts(&self) -> bool {
+        let state = self.lock();
+        state.parts_left == 0 && !state.is_unplanned
     }
 
     /// Gives the file its length. Parts are written in any order: so that they lie together, and a
@@ -151,11 +193,15 @@ impl FileSink<'_> {
         meter.busy(0, || self.write_part(job, &mut job.lock(), 0, &[]));
     }
 
-    /// Says what became of the files, in their order. Those that are not complete by now, because
-    /// somebody asked for a stop, are removed.
+    /// Says what became of the files, in their order, but for one of which parts are to come. Those
+    /// that are not complete by now, because somebody asked for a stop, are removed.
     pub fn finish(&self) {
         for job in self.jobs {
             let mut state = job.lock();
+            if state.is_unplanned && !self.progress.is_cancelled() {
+                self.close(&mut state);
+                continue;
+            }
             if !state.is_complete {
                 if state.created.is_none() && state.failure.is_none() {
                     continue; // Never begun.
@@ -187,7 +233,7 @@ impl FileSink<'_> {
 
     fn parts_done(&self, job: &FileJob, state: &mut FileState, parts: usize) {
         state.parts_left = state.parts_left.saturating_sub(parts);
-        if state.parts_left == 0 {
+        if state.parts_left == 0 && !state.is_unplanned {
             self.complete(job, state);
         } else if state.open.is_some() && self.open_files.load(Ordering::Relaxed) > OPEN_FILES_MAX {
             self.close(state);

@@ -1,0 +1,104 @@
+//! Files whose plan does not fit the memory are restored in several batches: whole, with their
+//! links, and with a word about damage.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::container::ContainerKind;
+use engine::object::{MemoryStore, ObjectKey, ObjectKind, ObjectStore};
+use repository::{Overwrite, Progress, Repository, RestoreOptions, RunSettings};
+use support::sources::{differences, picture, place};
+use support::{backup, create, password, settings};
+use testkit::generate::random_bytes;
+
+/// Known and new chunks in turn: a recipe of several thousand runs.
+fn make(root: &Path) {
+    let known = random_bytes(1, 12_000_000);
+    fs::write(root.join("a-known"), &known).expect("written");
+    let mut mixed = Vec::new();
+    for (number, part) in known.chunks(6000).enumerate() {
+        mixed.extend_from_slice(part);
+        mixed.extend_from_slice(&random_bytes(100 + number as u64, 3000));
+    }
+    fs::write(root.join("b-small"), b"before").expect("written");
+    fs::write(root.join("c-mixed"), &mixed).expect("written");
+    fs::hard_link(root.join("c-mixed"), root.join("d-the-same")).expect("linked");
+    fs::write(root.join("e-small"), b"after").expect("written");
+}
+
+fn open(store: MemoryStore) -> Repository {
+    let settings = RunSettings {
+        memory_bytes: 1 << 20,
+        ..settings()
+    };
+    let password = password(true);
+    Repository::open(Arc::new(store), password.as_ref(), settings).expect("opened")
+}
+
+#[test]
+fn files_that_do_not_fit_a_plan_come_whole() {
+    let place = place();
+    let source = place.path().join("source");
+    fs::create_dir(&source).expect("made");
+    make(&source);
+    let store = Arc::new(MemoryStore::new());
+    let repository = create(Arc::clone(&store) as Arc<dyn ObjectStore>, true);
+    let snapshot = backup(&repository, &source).expect("backed up").snapshot;
+    let tree = repository.tree(&snapshot).expect("a tree");
+    let subpath = source.as_os_str().as_encoded_bytes();
+    let path = [subpath, b"/c-mixed"].concat();
+    let mixed = tree.entry(&path).expect("read").expect("there");
+    let runs = tree.reader().runs(&mixed.content).count();
+    assert!(runs > 3000, "{runs} runs");
+    let last_used = tree
+        .reader()
+        .runs(&mixed.content)
+        .filter_map(|run| match run.expect("a run") {
+            engine::recipe::Run::Slots { container, .. } => Some(container),
+            engine::recipe::Run::Hole { .. } => None,
+        })
+        .last()
+        .expect("a container");
+    let sound = store.fork();
+    let damaged = store.fork();
+    let key = ObjectKey::new(ObjectKind::Container, last_used.0);
+    assert!(damaged.corrupt(&key, |bytes| bytes[100] ^= 1));
+    let section = tree.reader().containers().section(last_used);
+    assert_eq!(
+        section.expect("read").section.kind,
+        ContainerKind::Data,
+        "damage to data"
+    );
+    for (store, is_sound) in [(sound, true), (damaged, false)] {
+        let repository = open(store);
+        let target = place.path().join(format!("target-{is_sound}"));
+        let options = RestoreOptions {
+            overwrite: Overwrite::Always,
+            ..RestoreOptions::default()
+        };
+        let progress = Progress::default();
+        let report = repository
+            .restore(&snapshot, Some(subpath), &target, &options, &progress)
+            .expect("restored");
+        assert!(report.containers_read > report.containers);
+        if is_sound {
+            assert_eq!((report.files, report.failed), (4, 0));
+            assert!(differences(&picture(&source), &picture(&target)).is_empty());
+            let links = [target.join("c-mixed"), target.join("d-the-same")];
+            let inodes = links.map(|path| fs::metadata(path).expect("there").ino());
+            assert_eq!(inodes[0], inodes[1]);
+        } else {
+            // The file, and the link to it.
+            assert_eq!(report.failed, 2, "{report:?}");
+            assert!(!target.join("c-mixed").exists());
+            for name in ["a-known", "b-small", "e-small"] {
+                let expected = fs::read(source.join(name)).expect("there");
+                assert_eq!(fs::read(target.join(name)).expect("restored"), expected);
+            }
+        }
+    }
+}
