@@ -257,6 +257,7 @@ pub enum Summary {
     Dump {
         snapshot: String,
         bytes: u64,
+        containers_read: u64,
     },
     Diff {
         before: String,

@@ -232,14 +232,15 @@ fn of_storage_io(error: &io::Error) -> Verdict {
     }
 }
 
+const HINT_THREADS: &str =
+    "ask for fewer with --threads and --read-concurrency, or raise the system's limit";
+
 const HINT_BUG: &str = "this is a bug in onefold; please report it";
 
 fn of_write(error: &WriteError) -> Verdict {
     match error {
         WriteError::Object(error) => of_object(error),
-        WriteError::Threads(_) => failed(
-            "ask for fewer with --threads and --read-concurrency, or raise the system's limit",
-        ),
+        WriteError::Threads(_) => failed(HINT_THREADS),
         WriteError::WorkerLost => failed(HINT_BUG),
         WriteError::Read(_) | WriteError::RecipeTooLong | WriteError::Stopped => failed(""),
     }
@@ -297,6 +298,7 @@ fn of_dump(error: &DumpError) -> Verdict {
         DumpError::List(error) => of_list(error),
         DumpError::NotAFile { .. } => failed("`onefold restore` restores directories and the rest"),
         DumpError::Read { error, .. } => of_read(error),
+        DumpError::Threads(_) => failed(HINT_THREADS),
         DumpError::Write(error) => of_io(error),
     }
 }

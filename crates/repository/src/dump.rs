@@ -1,13 +1,19 @@
 //! Writes the content of one file of a snapshot, in order, verified.
 
 use std::io::{self, Write};
+use std::sync::atomic::Ordering;
 
+use engine::pipeline::{InOrderError, InOrderReport, StreamPiece};
 use engine::restore::ReadError;
 
 use crate::listing::{ListError, SnapshotTree};
+use crate::progress::Progress;
 use crate::repository::{Repository, RepositoryError};
 use crate::snapshot::Snapshot;
 use crate::tree::EntryKind;
+
+/// Zeros written at once for a hole.
+const ZEROS_BYTES: usize = 64 << 10;
 
 /// Why a file was not written out whole.
 #[derive(Debug, thiserror::Error)]
@@ -37,13 +43,16 @@ pub enum DumpError {
         /// What is wrong.
         error: ReadError,
     },
+    /// The system starts no more threads.
+    #[error("cannot start a thread: {0}")]
+    Threads(io::Error),
     /// The output does not take it.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
 }
 
 impl Repository {
-    /// Writes the file at `path` to `out` and returns its length.
+    /// Writes the file at `path` to `out`, and returns its length and what reading it took.
     ///
     /// # Errors
     /// When there is no such file, it is damaged, or `out` fails.
@@ -52,8 +61,10 @@ impl Repository {
         snapshot: &Snapshot,
         path: &[u8],
         out: &mut dyn Write,
-    ) -> Result<u64, DumpError> {
-        let reader = self.engine().reader().map_err(RepositoryError::from)?;
+        progress: &Progress,
+    ) -> Result<InOrderReport, DumpError> {
+        let engine = self.engine().metered(&progress.stages);
+        let reader = engine.reader().map_err(RepositoryError::from)?;
         let tree = SnapshotTree::new(reader.clone(), snapshot);
         let not_a_file = || DumpError::NotAFile {
             path: path.to_vec(),
@@ -62,27 +73,48 @@ impl Repository {
         if entry.kind != EntryKind::File {
             return Err(not_a_file());
         }
-        let mut stream = reader.stream(&entry.content);
         let mut bytes_written = 0;
-        let failed = |bytes_written, error| DumpError::Read {
-            path: path.to_vec(),
-            bytes_written,
-            error,
-        };
-        loop {
-            match stream.next_chunk() {
-                Ok(None) => break,
-                Ok(Some(chunk)) => {
-                    out.write_all(&chunk)?;
-                    bytes_written += chunk.len() as u64;
-                }
-                Err(error) => return Err(failed(bytes_written, error)),
+        let zeros = vec![0; ZEROS_BYTES];
+        progress.set_current(path);
+        Progress::add(&progress.files_total, 1);
+        Progress::add(&progress.bytes_total, entry.size);
+        progress.is_total_known.store(true, Ordering::Relaxed);
+        let mut take = |piece: StreamPiece<'_>| -> io::Result<()> {
+            if progress.is_cancelled() {
+                return Err(io::ErrorKind::Interrupted.into());
             }
-        }
-        if entry.check.is_some_and(|check| check != stream.check()) {
-            return Err(failed(bytes_written, ReadError::Check));
-        }
+            let before = bytes_written;
+            match piece {
+                StreamPiece::Bytes(bytes) => {
+                    out.write_all(bytes)?;
+                    bytes_written += bytes.len() as u64;
+                }
+                StreamPiece::Hole(mut bytes) => {
+                    while bytes > 0 {
+                        let count = bytes.min(ZEROS_BYTES as u64);
+                        out.write_all(&zeros[..count as usize])?;
+                        bytes_written += count;
+                        bytes -= count;
+                    }
+                }
+            }
+            Progress::add(&progress.bytes_done, bytes_written - before);
+            Ok(())
+        };
+        let cache_bytes = engine.settings().memory_bytes / 4;
+        let room = engine.reading_room();
+        let read = room.read_in_order(&reader, &entry.content, entry.check, cache_bytes, &mut take);
+        let report = read.map_err(|error| match error {
+            InOrderError::Read(error) => DumpError::Read {
+                path: path.to_vec(),
+                bytes_written,
+                error,
+            },
+            InOrderError::Take(error) => DumpError::Write(error),
+            InOrderError::Threads(error) => DumpError::Threads(error),
+        })?;
+        Progress::add(&progress.files_done, 1);
         out.flush()?;
-        Ok(bytes_written)
+        Ok(report)
     }
 }

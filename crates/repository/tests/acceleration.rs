@@ -195,7 +195,9 @@ fn streams_have_hints_too() {
         }
         for (snapshot, data) in ids {
             let mut out = Vec::new();
-            repository.dump(&snapshot, b"stream", &mut out).unwrap();
+            repository
+                .dump(&snapshot, b"stream", &mut out, &Progress::default())
+                .unwrap();
             assert!(out == data);
         }
     }

@@ -204,7 +204,12 @@ fn streams_are_files() {
         .unwrap();
     let mut out = Vec::new();
     repository
-        .dump(&report.snapshot, b"/dump.sql", &mut out)
+        .dump(
+            &report.snapshot,
+            b"/dump.sql",
+            &mut out,
+            &Progress::default(),
+        )
         .unwrap();
     assert_eq!(out, stream);
     let failed = repository.backup_stream(

@@ -130,7 +130,9 @@ fn v1_is_readable() {
         assert_eq!(fs::read(target.join("sparse")).unwrap(), sparse);
 
         let mut out = Vec::new();
-        repository.dump(&find(second), b"stream", &mut out).unwrap();
+        repository
+            .dump(&find(second), b"stream", &mut out, &Progress::default())
+            .unwrap();
         assert_eq!(out, b"a stream of the second snapshot\n".repeat(500));
     }
 }

@@ -129,10 +129,13 @@ fn names_of_any_bytes() {
     );
     let path = place.join(OsStr::from_bytes(names[3]));
     let mut out = Vec::new();
-    let dumped = place
-        .repository
-        .dump(&report.snapshot, path.as_os_str().as_bytes(), &mut out);
-    assert_eq!(dumped.expect("dumped"), out.len() as u64);
+    let dumped = place.repository.dump(
+        &report.snapshot,
+        path.as_os_str().as_bytes(),
+        &mut out,
+        &Progress::default(),
+    );
+    assert_eq!(dumped.expect("dumped").bytes, out.len() as u64);
     assert_eq!(out, names[3]);
 }
 

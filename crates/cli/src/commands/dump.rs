@@ -1,11 +1,16 @@
 //! `onefold dump`: writes one file to the standard output.
 
+use std::io::{self, IsTerminal};
+
 use clap::Args;
+use repository::Progress;
 use repository::snapshot::SnapshotSpec;
 
 use crate::arguments::FilterArguments;
 use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
+use crate::interrupt::unless_interrupted;
+use crate::progress_display::{Items, watch};
 use crate::selection::{InnerPath, parse_spec};
 use crate::session::Session;
 
@@ -37,12 +42,20 @@ pub fn run(session: &Session, arguments: &DumpArguments) -> anyhow::Result<ExitC
     let filter = arguments.filter.filter();
     let snapshot = session.snapshot(&repository, &arguments.snapshot, &filter)?;
     let mut out = session.output.results();
-    let bytes = repository.dump(&snapshot, &arguments.path.0, &mut out)?;
+    let mut dump =
+        |progress: &Progress| repository.dump(&snapshot, &arguments.path.0, &mut out, progress);
+    let report = if io::stdout().is_terminal() {
+        dump(&Progress::default())? // A bar would stand in the middle of the text.
+    } else {
+        let outcome = watch(&session.output, Items::Files, dump)?;
+        unless_interrupted(outcome, "the output ends in the middle of the file")?
+    };
     session
         .output
         .event(&Event::Summary(Box::new(Summary::Dump {
             snapshot: snapshot.id.to_string(),
-            bytes,
+            bytes: report.bytes,
+            containers_read: report.containers_read,
         })))?;
     Ok(ExitCode::Done)
 }

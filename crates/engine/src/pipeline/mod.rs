@@ -18,7 +18,8 @@
 //! ```
 //!
 //! Reading back ([`ReadingRoom`]) needs no order: what is damaged costs only what wants it, and the
-//! outcome is the same in whichever order the parts come.
+//! outcome is the same in whichever order the parts come. One stream alone, for a pipe, is read in
+//! order, some way ahead ([`ReadingRoom::read_in_order`]).
 
 mod adaptive;
 mod budget;
@@ -34,6 +35,7 @@ mod packer;
 mod pending;
 mod put_pool;
 mod reading;
+mod reading_in_order;
 mod segment_stream;
 mod stages;
 mod trail;
@@ -48,6 +50,7 @@ pub use memory::MemoryShares;
 pub use ordered::{Emitter, JobSender, OrderedPool, PoolOptions, Results, ordered_pool};
 pub use pending::PendingRecipe;
 pub use reading::{Fetching, ReadingRoom, ReadingWork, Reserved};
+pub use reading_in_order::{InOrderError, InOrderReport, StreamPiece};
 pub use stages::{Stage, StageMeter, StageReport, Stages, bottleneck};
 pub use trail::Trail;
 pub use writer::{WriteError, WriteTotals, Writer};

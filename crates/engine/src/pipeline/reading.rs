@@ -155,6 +155,12 @@ impl ReadingRoom {
         }
     }
 
+    /// Threads that fetch.
+    #[must_use]
+    pub fn fetch_threads(&self) -> usize {
+        self.fetch_threads
+    }
+
     /// Threads that compute.
     #[must_use]
     pub fn compute_threads(&self) -> usize {

@@ -4,10 +4,13 @@
 //! streams at once: every container is read once, its chunks go to wherever they belong.
 //! [`verify_objects`] reads containers for the sake of knowing that they can be read.
 
+mod look_ahead;
 mod plan;
 mod reader;
 mod verify;
 
+pub use look_ahead::{GroupPlace, LookAhead};
 pub use plan::{ChunkSink, PlannedStep, RestorePlan, StreamParts, StreamPlanner};
-pub use reader::{ReadError, Reader, Runs, StreamReader};
+pub(crate) use reader::add_to_check;
+pub use reader::{LocatedRun, ReadError, Reader, Runs, StreamReader};
 pub use verify::{VerifySink, verify_objects};

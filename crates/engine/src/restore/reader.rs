@@ -173,7 +173,7 @@ impl Reader {
 }
 
 /// Adds the chunks of a run, or a hole, to a check value.
-pub(super) fn add_to_check(check: &mut StreamCheck, run: &Run, located: Option<&LocatedRun>) {
+pub(crate) fn add_to_check(check: &mut StreamCheck, run: &Run, located: Option<&LocatedRun>) {
     match located {
         None => check.hole(run.bytes()),
         Some(located) => {

@@ -198,7 +198,7 @@ impl Fixture {
             let path = self.source.root().join(name);
             let mut out = Vec::new();
             let path = path.as_os_str().as_encoded_bytes();
-            let outcome = repository.dump(&saved.snapshot, path, &mut out);
+            let outcome = repository.dump(&saved.snapshot, path, &mut out, &Progress::default());
             let is_right = match &outcome {
                 Ok(_) => out == *content,
                 Err(_) => content.starts_with(&out),
