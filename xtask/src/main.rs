@@ -3,6 +3,7 @@
 //! builds it.
 
 mod compare;
+mod scale;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ usage: cargo xtask CHORE
 
   tidy                   check the house rules; fails when one is broken
   compare [OPTIONS] DIR  install several backup tools, back the versions in DIR up, compare
+  scale [OPTIONS]        store 100 million chunks, and see what memory every verb takes
 ";
 
 fn main() -> ExitCode {
@@ -33,8 +35,9 @@ fn run(arguments: &[String]) -> Result<()> {
     match words.as_slice() {
         ["tidy"] => tidy::run(&workspace_root()),
         ["compare", options @ ..] => compare::run(options),
+        ["scale", options @ ..] => scale::run(options),
         [] | ["help" | "--help" | "-h"] => {
-            print!("{USAGE}\n{}", compare::USAGE);
+            print!("{USAGE}\n{}\n{}", compare::USAGE, scale::USAGE);
             Ok(())
         }
         _ => bail!("no such chore: {}\n{USAGE}", words.join(" ")),

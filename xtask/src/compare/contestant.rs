@@ -7,7 +7,7 @@
 //! command.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -126,7 +126,7 @@ impl Contestant {
         self.program = if let Some(program) = std::env::var_os(variable) {
             program
         } else if self.tool == Tool::Onefold {
-            build_onefold()?
+            build_onefold()?.into()
         } else {
             among_installed
                 .map(|directory| directory.join(self.tool.name()))
@@ -154,7 +154,10 @@ impl Contestant {
 }
 
 /// Builds onefold for release; leaves the program.
-fn build_onefold() -> Result<OsString> {
+///
+/// # Errors
+/// When it does not build.
+pub fn build_onefold() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = ["build", "--release", "--quiet", "--package", "onefold"];
     let status = Command::new(cargo).args(arguments).status()?;
@@ -167,7 +170,7 @@ fn build_onefold() -> Result<OsString> {
         .ancestors()
         .nth(2)
         .context("xtask lies in no target directory")?;
-    Ok(target.join("release").join(Tool::Onefold.name()).into())
+    Ok(target.join("release").join(Tool::Onefold.name()))
 }
 
 #[cfg(test)]

@@ -39,10 +39,16 @@ pub fn check_gnu_time() -> Result<()> {
 /// When it fails; the end of the log is told.
 pub fn timed(command: &mut Command, log: &Path) -> Result<Usage> {
     let figures = log.with_extension("time");
+    run(&mut measured(command, &figures), log)?;
+    usage(&fs::read_to_string(&figures)?)
+}
+
+/// The same command, which writes what it took to a file, for [`usage`].
+pub fn measured(command: &Command, figures: &Path) -> Command {
     let mut measured = Command::new("time");
     measured
         .args(["-q", "-f", "%e %U %S %M", "-o"])
-        .arg(&figures)
+        .arg(figures)
         .arg(command.get_program())
         .args(command.get_args());
     if let Some(directory) = command.get_current_dir() {
@@ -54,8 +60,7 @@ pub fn timed(command: &mut Command, log: &Path) -> Result<Usage> {
             None => measured.env_remove(name),
         };
     }
-    run(&mut measured, log)?;
-    usage(&fs::read_to_string(&figures)?)
+    measured
 }
 
 /// Runs `command` to its end. What it prints goes to `log`.
@@ -80,7 +85,10 @@ pub fn run(command: &mut Command, log: &Path) -> Result<()> {
 }
 
 /// Reads what GNU time wrote in our format.
-fn usage(line: &str) -> Result<Usage> {
+///
+/// # Errors
+/// When it is something else.
+pub fn usage(line: &str) -> Result<Usage> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [seconds, user, system, resident_kib] = words[..] else {
         bail!("GNU time wrote {line:?}");

@@ -19,7 +19,7 @@ mod contestant;
 mod figures;
 mod install;
 mod machine;
-mod measure;
+pub mod measure;
 mod options;
 mod place;
 mod ratios;
@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use contestant::Contestant;
+pub use contestant::build_onefold;
 use figures::{Figures, ToolRuns};
 use machine::Machine;
 use measure::{Usage, timed};
