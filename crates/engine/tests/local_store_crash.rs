@@ -16,8 +16,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use engine::object::{
-    FileStatus, FileSystem, LocalStore, ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError,
-    TEMPORARY_STALE_AFTER,
+    FileStatus, FileSystem, LocalStore, ObjectId, ObjectKey, ObjectKind, ObjectStore, ObjectWriter,
+    StoreError, TEMPORARY_STALE_AFTER,
 };
 use testkit::generate::random_bytes;
 use testkit::random::Random;
@@ -33,6 +33,10 @@ const SHARDS: [u8; 5] = [0x00, 0xab, 0xab, 0xff, 0x10];
 enum Step {
     Put(ObjectKey, Vec<u8>),
     PutIfAbsent(ObjectKey, Vec<u8>),
+    /// In parts of at most 1,000 bytes.
+    Create(ObjectKey, Vec<u8>),
+    /// In parts, and never finished.
+    Abandon(ObjectKey, Vec<u8>),
     Delete(ObjectKey),
 }
 
@@ -57,11 +61,13 @@ impl Model {
     /// Does one step on the store and notes what it promised.
     fn run<F: FileSystem>(&mut self, store: &LocalStore<F>, step: &Step) -> Result<(), StoreError> {
         match step {
-            Step::Put(key, bytes) | Step::PutIfAbsent(key, bytes) => {
+            Step::Abandon(key, bytes) => drop(write_parts(store, key, bytes)?),
+            Step::Put(key, bytes) | Step::PutIfAbsent(key, bytes) | Step::Create(key, bytes) => {
                 let object = self.objects.entry(*key);
                 object.or_insert((bytes.clone(), Promise::Open));
                 match step {
                     Step::Put(..) => store.put(key, bytes)?,
+                    Step::Create(..) => write_parts(store, key, bytes)?.finish()?,
                     _ => store.put_if_absent(key, bytes).map(|_| ())?,
                 }
                 self.promise(key, Promise::Stored);
@@ -115,6 +121,18 @@ impl Model {
     }
 }
 
+fn write_parts<'a, F: FileSystem>(
+    store: &'a LocalStore<F>,
+    key: &ObjectKey,
+    bytes: &[u8],
+) -> Result<Box<dyn ObjectWriter + 'a>, StoreError> {
+    let mut writer = store.create(key)?;
+    for part in bytes.chunks(1000) {
+        writer.write(part)?;
+    }
+    Ok(writer)
+}
+
 /// Objects of every kind and of many sizes, some deleted again.
 fn workload() -> Vec<Step> {
     let mut random = Random::new(1);
@@ -129,7 +147,8 @@ fn workload() -> Vec<Step> {
         steps.push(Step::Put(container, bytes(3000 * number + 1)));
     }
     steps.push(Step::Put(key(ObjectKind::Index, 1), bytes(5000)));
-    steps.push(Step::Put(key(ObjectKind::Index, 2), bytes(9000)));
+    steps.push(Step::Create(key(ObjectKind::Index, 2), bytes(9000)));
+    steps.push(Step::Abandon(key(ObjectKind::Index, 3), bytes(2500)));
     steps.push(Step::Put(key(ObjectKind::Snapshot, 1), bytes(0)));
     steps.push(Step::Put(key(ObjectKind::Snapshot, 2), bytes(513)));
     steps.push(Step::Put(key(ObjectKind::Remap, 1), bytes(512)));
@@ -372,7 +391,10 @@ fn a_full_disk_keeps_what_is_stored() {
                 (Ok(()), _) => {}
                 (
                     Err(StoreError::Full { key, .. }),
-                    Step::Put(asked, _) | Step::PutIfAbsent(asked, _),
+                    Step::Put(asked, _)
+                    | Step::PutIfAbsent(asked, _)
+                    | Step::Create(asked, _)
+                    | Step::Abandon(asked, _),
                 ) => {
                     assert_eq!(key, *asked);
                     refused.push(step);
@@ -424,7 +446,7 @@ fn a_failed_sync_is_never_taken_for_a_success() {
                 Vec::<String>::new()
             );
             for step in &failed {
-                if let Step::Put(key, _) | Step::PutIfAbsent(key, _) = step {
+                if let Step::Put(key, _) | Step::PutIfAbsent(key, _) | Step::Create(key, _) = step {
                     let found = store.get(key, u64::MAX);
                     assert!(
                         found.is_err_and(|error| error.is_missing()),
@@ -520,6 +542,10 @@ impl FileSystem for Forgetful {
 
     fn write_new_file(&self, path: &str, bytes: &[u8]) -> io::Result<Self::File> {
         self.disk.write_new_file(path, bytes)
+    }
+
+    fn append(&self, file: &Self::File, bytes: &[u8]) -> io::Result<()> {
+        self.disk.append(file, bytes)
     }
 
     fn open_file(&self, path: &str) -> io::Result<Self::File> {

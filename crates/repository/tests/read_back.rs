@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use engine::container::ContainerKind;
 use engine::object::{
-    MemoryStore, ObjectId, ObjectKey, ObjectKind, ObjectStore, PutOutcome, StoreError, Tail,
+    MemoryStore, ObjectId, ObjectKey, ObjectKind, ObjectStore, ObjectWriter, PutOutcome,
+    StoreError, Tail,
 };
 use repository::{
     CheckOptions, Overwrite, Progress, Repository, RestoreError, RestoreOptions, RunSettings,
@@ -47,6 +48,10 @@ impl ObjectStore for Watched {
 
     fn put(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
         self.store.put(key, bytes)
+    }
+
+    fn create(&self, key: &ObjectKey) -> Result<Box<dyn ObjectWriter + '_>, StoreError> {
+        self.store.create(key)
     }
 
     fn put_if_absent(&self, key: &ObjectKey, bytes: &[u8]) -> Result<PutOutcome, StoreError> {

@@ -19,6 +19,8 @@ pub type MakeStore<'a> = &'a dyn Fn() -> Box<dyn ObjectStore>;
 /// When a rule is broken.
 pub fn object_store(make: MakeStore<'_>) {
     objects_come_back_whole(&*make());
+    objects_in_parts_come_back_whole(&*make());
+    objects_in_parts_are_invisible_until_finished(&*make());
     missing_objects_are_named(&*make());
     limits_are_checked_first(&*make());
     ranges_are_exact(&*make());
@@ -76,6 +78,54 @@ fn objects_come_back_whole(store: &dyn ObjectStore) {
         let key = key(kind, 0xee);
         put(store, &key, kind.directory().as_bytes());
         assert_eq!(whole(store, &key), kind.directory().as_bytes());
+    }
+}
+
+fn objects_in_parts_come_back_whole(store: &dyn ObjectStore) {
+    for (number, parts) in [&[][..], &[0], &[1, 0, 511], &[300_001, 7], &[4096; 40]]
+        .into_iter()
+        .enumerate()
+    {
+        let key = key(ObjectKind::Index, number as u8);
+        let bytes = random_bytes(number as u64, parts.iter().sum());
+        let mut writer = store.create(&key).expect("creating works");
+        let mut rest = &bytes[..];
+        for &length in parts {
+            let (part, after) = rest.split_at(length);
+            writer.write(part).expect("writing works");
+            rest = after;
+        }
+        writer.finish().expect("finishing works");
+        assert_eq!(whole(store, &key), bytes);
+    }
+    assert_eq!(listed(store, ObjectKind::Index).len(), 5);
+}
+
+fn objects_in_parts_are_invisible_until_finished(store: &dyn ObjectStore) {
+    let (key, other) = (container(1), container(2));
+    let mut writer = store.create(&key).expect("creating works");
+    let mut dropped = store.create(&other).expect("creating works");
+    for part in [&b"some"[..], b"thing"] {
+        writer.write(part).expect("writing works");
+        dropped.write(part).expect("writing works");
+        assert!(
+            store
+                .get(&key, u64::MAX)
+                .is_err_and(|error| error.is_missing())
+        );
+        assert_eq!(listed(store, ObjectKind::Container).len(), 0);
+    }
+    drop(dropped);
+    writer.finish().expect("finishing works");
+    assert_eq!(whole(store, &key), b"something");
+    let expected = BTreeMap::from([(key.id, 9)]);
+    assert_eq!(listed(store, ObjectKind::Container), expected);
+    // Two that race for one key: never a mixture.
+    let mut writer = store.create(&key).expect("creating works");
+    writer.write(b"another").expect("writing works");
+    match writer.finish() {
+        Ok(()) => assert_eq!(whole(store, &key), b"another"),
+        Err(_) => assert_eq!(whole(store, &key), b"something"),
     }
 }
 

@@ -1,27 +1,20 @@
-//! Blocks and filters in memory: one cache for all runs of a set, bounded in bytes.
+//! Blocks in memory: one cache for all runs of a set, bounded in bytes.
 //!
 //! Enter: pieces that were read, opened and checked, under (run number, piece number). The one
 //! least recently used leaves when the limit is exceeded; a piece above the limit never enters.
 //! Run numbers are never used twice, so pieces of a run that is gone just grow old.
-//!
-//! Why plain LRU: a look-up touches one filter of each run and rarely a block, so between two
-//! uses of a filter (as many look-ups as its run has partitions) few blocks arrive, and filters
-//! stay in as soon as they fit with some megabytes to spare.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::Block;
-use super::filter::Filter;
 
 /// A part of a run, opened and checked.
 #[derive(Debug)]
 pub(super) enum Piece {
     /// A block.
     Block(Block),
-    /// A filter partition.
-    Filter(Filter),
     /// It is damaged, which was reported: no need to read it again.
     Damaged,
 }
@@ -30,7 +23,6 @@ impl Piece {
     fn memory_bytes(&self) -> usize {
         let own = match self {
             Piece::Block(block) => block.memory_bytes(),
-            Piece::Filter(filter) => filter.memory_bytes(),
             Piece::Damaged => 0,
         };
         own + OVERHEAD_BYTES
@@ -219,32 +211,45 @@ impl Lru {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container::Slot;
+    use crate::index::RunEntry;
+    use crate::index::block::BlockBuilder;
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    fn filter(keys: usize) -> Arc<Piece> {
-        Arc::new(Piece::Filter(Filter::of(&vec![7; keys])))
+    fn block(entries: usize) -> Arc<Piece> {
+        let mut builder = BlockBuilder::default();
+        for slot in 0..entries as u16 {
+            assert!(builder.push(RunEntry {
+                prefix: 7,
+                container: 0,
+                slot: Slot(slot),
+            }));
+        }
+        let mut plain = Vec::new();
+        builder.encode(&mut plain);
+        Arc::new(Piece::Block(Block::decode(plain, 1).unwrap()))
     }
 
     #[test]
     fn the_least_recently_used_leaves() {
-        let each = filter(1000).memory_bytes();
+        let each = block(1000).memory_bytes();
         let cache = PieceCache::new(3 * each);
         for piece in 0..3 {
-            cache.insert(PieceKey::new(1, piece), filter(1000));
+            cache.insert(PieceKey::new(1, piece), block(1000));
         }
         assert!(cache.get(PieceKey::new(1, 0)).is_some());
-        cache.insert(PieceKey::new(2, 0), filter(1000));
+        cache.insert(PieceKey::new(2, 0), block(1000));
         assert!(cache.get(PieceKey::new(1, 1)).is_none());
         assert!(cache.get(PieceKey::new(1, 0)).is_some());
         assert_eq!(cache.used_bytes(), 3 * each);
-        cache.insert(PieceKey::new(3, 0), filter(4000));
+        cache.set_limit(each);
+        assert_eq!(cache.used_bytes(), each);
+        cache.insert(PieceKey::new(3, 0), block(4000));
         assert!(
             cache.get(PieceKey::new(3, 0)).is_none(),
             "larger than the cache"
         );
-        assert_eq!(cache.used_bytes(), 3 * each);
-        cache.set_limit(each);
         assert_eq!(cache.used_bytes(), each);
         cache.set_limit(0);
         assert_eq!(cache.used_bytes(), 0);
@@ -255,14 +260,14 @@ mod tests {
         fn behaves_as_a_list_in_order_of_use(
             steps in prop::collection::vec((0..12u32, 1..3000usize, 0..4u8), 1..200),
         ) {
-            let limit = 12_000;
+            let limit = 100_000;
             let cache = PieceCache::new(limit);
             let mut model: VecDeque<(u32, usize)> = VecDeque::new();
             for (number, keys, step) in steps {
                 let key = PieceKey::new(number % 2, number);
                 let at = model.iter().position(|(other, _)| *other == number);
                 if step == 0 {
-                    let piece = filter(keys);
+                    let piece = block(keys);
                     let bytes = piece.memory_bytes();
                     cache.insert(key, piece);
                     if let Some(at) = at {

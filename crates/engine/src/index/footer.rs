@@ -1,7 +1,10 @@
 //! The footer of an index run: what it holds and where (docs/format/v1.md, §11).
 //!
-//! A footer stays in memory while its run is open: 8 B a block and 16 B a container, about
-//! 0.04 B an entry where containers hold 500 chunks.
+//! A footer stays in memory while its run is open: 8 B a block and 20 B a container, about
+//! 0.044 B an entry where containers hold 500 chunks. Beside its id stands how long a container's
+//! sealed metadata is, so that it can be fetched in one read of the right length (MACS, §III-C: the
+//! paper keeps these lengths for the containers of the last version; here all that an open run
+//! names are there).
 //!
 //! Checked on reading: limits before anything is allocated, ascending containers and fences,
 //! partitions that cover all blocks in order, and that everything together makes up exactly
@@ -15,10 +18,10 @@ use crate::format::{
 use crate::object::ObjectId;
 
 use super::block::BLOCK_BYTES;
-use super::filter::{PARTITION_KEYS_MAX, filter_bytes};
+use super::filter::{FilterShape, PARTITION_KEYS_MAX, PLANES};
 
 /// Most entries in one run: what a reader must be prepared to meet.
-pub const RUN_ENTRIES_MAX: usize = 1 << 24;
+pub const RUN_ENTRIES_MAX: usize = 1 << 27;
 
 /// Most containers in one run, those with and those without entries together.
 pub(super) const RUN_CONTAINERS_MAX: usize = 1 << 20;
@@ -26,19 +29,39 @@ pub(super) const RUN_CONTAINERS_MAX: usize = 1 << 20;
 /// Longest footer that a reader accepts, sealed.
 pub(super) const FOOTER_BYTES_MAX: u64 = 32 << 20;
 
-/// Consecutive blocks that share a filter.
+/// Longest piece of padding but the last, sealed.
+pub(super) const PADDING_PIECE_BYTES: u64 = 1 << 20;
+
+/// Lengths of the sealed pieces that make up `padding_bytes`, none or at least 16: each but the last
+/// has [`PADDING_PIECE_BYTES`], and the last leaves nothing that would be too short for a seal.
+pub(super) fn padding_pieces(padding_bytes: u64) -> impl Iterator<Item = u64> {
+    let mut left = padding_bytes;
+    std::iter::from_fn(move || {
+        let piece = match left {
+            0 => return None,
+            _ if left >= PADDING_PIECE_BYTES + SEAL_TAG_BYTES as u64 => PADDING_PIECE_BYTES,
+            _ => left,
+        };
+        left -= piece;
+        Some(piece)
+    })
+}
+
+/// Consecutive blocks that share a filter. Its planes follow the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Partition {
     /// The first of its blocks; the last is the one before the next partition's first.
     pub(super) first_block: u32,
     /// Entries in its blocks.
     pub(super) keys: u64,
+    /// Of its filter.
+    pub(super) shape: FilterShape,
 }
 
 impl Partition {
-    /// Stored length of its filter.
-    pub(super) fn sealed_bytes(&self) -> u64 {
-        filter_bytes(self.keys) + SEAL_TAG_BYTES as u64
+    /// Stored length of a plane of its filter.
+    pub(super) fn plane_bytes(&self) -> u64 {
+        self.shape.plane_bytes() + SEAL_TAG_BYTES as u64
     }
 }
 
@@ -49,6 +72,9 @@ pub(super) struct Footer {
     pub(super) entries: u64,
     /// The container of each number, ascending.
     pub(super) containers: Vec<ContainerId>,
+    /// Of each container how long its metadata region is, sealed; 0 where nobody knows. All of them,
+    /// or none at all.
+    pub(super) metadata_bytes: Vec<u32>,
     /// First prefix of each block.
     pub(super) fences: Vec<u64>,
     /// The filters, in the order of their blocks.
@@ -76,11 +102,22 @@ impl Footer {
             for partition in &self.partitions {
                 put_varint(out, u64::from(partition.first_block));
                 put_varint(out, partition.keys);
-                put_varint(out, partition.sealed_bytes());
+                put_varint(out, u64::from(partition.shape.segment_bits));
+                put_varint(out, u64::from(partition.shape.segments));
+                put_varint(out, u64::from(partition.shape.seed));
             }
         });
         if !self.covered.is_empty() {
             writer.field(8, |out| put_ids(out, &self.covered));
+        }
+        if self.metadata_bytes.iter().any(|&bytes| bytes != 0) {
+            writer.field(10, |out| {
+                out.extend(
+                    self.metadata_bytes
+                        .iter()
+                        .flat_map(|bytes| bytes.to_le_bytes()),
+                );
+            });
         }
         writer.finish(out);
     }
@@ -102,6 +139,7 @@ impl Footer {
                 5 => footer.fences = fences(field.value)?,
                 7 => footer.partitions = partitions(field.value)?,
                 8 => footer.covered = ids(field.value)?,
+                10 => footer.metadata_bytes = metadata_bytes(field.value)?,
                 _ => unknown.keep(field)?,
             }
         }
@@ -112,6 +150,12 @@ impl Footer {
         footer.has_unknown_fields = !unknown.is_empty();
         if footer.containers.len() + footer.covered.len() > RUN_CONTAINERS_MAX {
             return Err(DecodeError::new("it has too many containers"));
+        }
+        let lengths = footer.metadata_bytes.len();
+        if lengths != 0 && lengths != footer.containers.len() {
+            return Err(DecodeError::new(
+                "its lengths of metadata are not as many as its containers",
+            ));
         }
         footer.check_partitions(&counts)?;
         Ok(footer)
@@ -146,8 +190,30 @@ impl Footer {
 
     /// Bytes of all blocks and filters: where they end, from the object's start.
     pub(super) fn body_bytes(&self) -> u64 {
-        let filters: u64 = self.partitions.iter().map(Partition::sealed_bytes).sum();
-        (self.fences.len() * BLOCK_BYTES) as u64 + filters
+        let planes = self.partitions.iter().map(Partition::plane_bytes);
+        (self.fences.len() * BLOCK_BYTES) as u64 + planes.sum::<u64>() * PLANES as u64
+    }
+
+    /// Where the blocks of each partition begin.
+    pub(super) fn partition_offsets(&self) -> Vec<u64> {
+        let mut planes_before = 0;
+        self.partitions
+            .iter()
+            .map(|partition| {
+                let offset = u64::from(partition.first_block) * BLOCK_BYTES as u64 + planes_before;
+                planes_before += PLANES as u64 * partition.plane_bytes();
+                offset
+            })
+            .collect()
+    }
+
+    /// How long the metadata of `container` is, if this run knows.
+    pub(super) fn metadata_bytes_of(&self, container: ContainerId) -> Option<u32> {
+        let place = self.containers.binary_search(&container).ok()?;
+        self.metadata_bytes
+            .get(place)
+            .copied()
+            .filter(|&bytes| bytes != 0)
     }
 
     /// Do the parts make up an object of `object_bytes` with a footer of `footer_bytes`?
@@ -193,6 +259,7 @@ impl Footer {
     pub(super) fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + (self.containers.capacity() + self.covered.capacity()) * size_of::<ContainerId>()
+            + self.metadata_bytes.capacity() * size_of::<u32>()
             + self.fences.capacity() * size_of::<u64>()
             + self.partitions.capacity() * size_of::<Partition>()
     }
@@ -250,21 +317,35 @@ fn fences(value: &[u8]) -> Result<Vec<u64>, DecodeError> {
     Ok(fences)
 }
 
+fn metadata_bytes(value: &[u8]) -> Result<Vec<u32>, DecodeError> {
+    let mut decoder = Decoder::new(value);
+    let mut lengths = Vec::with_capacity(value.len() / 4);
+    while !decoder.is_empty() {
+        lengths.push(decoder.u32()?);
+    }
+    Ok(lengths)
+}
+
 fn partitions(value: &[u8]) -> Result<Vec<Partition>, DecodeError> {
     let mut decoder = Decoder::new(value);
     let mut partitions = Vec::new();
     while !decoder.is_empty() {
         let first_block = decoder.varint_at_most(u64::from(u32::MAX), "the number of a block")?;
         let keys = decoder.varint_at_most(PARTITION_KEYS_MAX, "the keys of a partition")?;
+        let mut small = |what| decoder.varint_at_most(u64::from(u32::MAX), what);
+        let shape = FilterShape {
+            segment_bits: u8::try_from(small("the segment of a filter")?).unwrap_or(u8::MAX),
+            segments: small("the segments of a filter")? as u32,
+            seed: small("the seed of a filter")? as u32,
+        };
+        if keys == 0 {
+            return Err(DecodeError::new("a partition has no keys"));
+        }
         let partition = Partition {
             first_block: first_block as u32,
             keys,
+            shape: shape.checked()?,
         };
-        if keys == 0 || decoder.varint()? != partition.sealed_bytes() {
-            return Err(DecodeError::new(
-                "a filter's length is not that of its keys",
-            ));
-        }
         partitions.push(partition);
     }
     partitions.shrink_to_fit();
@@ -280,19 +361,30 @@ mod tests {
         ContainerId(ObjectId([number; 16]))
     }
 
+    fn shape(segment_bits: u8, segments: u32) -> FilterShape {
+        FilterShape {
+            segment_bits,
+            segments,
+            seed: 1,
+        }
+    }
+
     fn sample() -> Footer {
         Footer {
             entries: 5000,
             containers: vec![id(1), id(7)],
+            metadata_bytes: vec![0, 33_000],
             fences: vec![0, 9, 9, u64::MAX],
             partitions: vec![
                 Partition {
                     first_block: 0,
                     keys: 4000,
+                    shape: shape(7, 40),
                 },
                 Partition {
                     first_block: 3,
                     keys: 1000,
+                    shape: shape(6, 19),
                 },
             ],
             covered: vec![id(2)],
@@ -327,9 +419,41 @@ mod tests {
     }
 
     #[test]
+    fn lengths_of_metadata_are_told_where_they_are_known() {
+        let mut footer = sample();
+        assert_eq!(footer.metadata_bytes_of(id(7)), Some(33_000));
+        for unknown in [1, 2, 5] {
+            assert_eq!(footer.metadata_bytes_of(id(unknown)), None);
+        }
+        // Where nothing is known, nothing is stored.
+        footer.metadata_bytes = vec![0, 0];
+        let decoded = Footer::decode(&encoded(&footer)).expect("it is good");
+        assert_eq!(decoded.metadata_bytes, []);
+        assert_eq!(decoded.metadata_bytes_of(id(7)), None);
+    }
+
+    #[test]
+    fn padding_is_cut_into_pieces_that_can_be_sealed() {
+        let pieces = |bytes| padding_pieces(bytes).collect::<Vec<_>>();
+        const WHOLE: u64 = PADDING_PIECE_BYTES;
+        assert_eq!(pieces(0), []);
+        assert_eq!(pieces(16), [16]);
+        assert_eq!(pieces(WHOLE + 15), [WHOLE + 15]);
+        assert_eq!(pieces(WHOLE + 16), [WHOLE, 16]);
+        assert_eq!(pieces(3 * WHOLE), [WHOLE; 3]);
+    }
+
+    #[test]
+    fn parts_lie_where_partitions_say() {
+        let footer = sample();
+        let first_planes = 2 * (43 * 128 / 2 + 16);
+        assert_eq!(footer.partition_offsets(), [0, 3 * 16_384 + first_planes]);
+    }
+
+    #[test]
     fn layouts_are_checked_to_the_byte() {
         let footer = sample();
-        let filters = filter_bytes(4000) + filter_bytes(1000) + 2 * 16;
+        let filters = 43 * 128 + 22 * 64 + 4 * 16;
         let whole = 4 * 16_384 + filters + 100 + 32;
         let padded = padme(whole + 16);
         for (object_bytes, good) in [
@@ -369,6 +493,9 @@ mod tests {
         assert!(refused(|footer| footer.partitions[1].first_block = 4));
         assert!(refused(|footer| footer.partitions.truncate(1)));
         assert!(refused(|footer| footer.partitions[1].keys = 0));
+        assert!(refused(|footer| footer.partitions[1].shape = shape(1, 19)));
+        assert!(refused(|footer| footer.partitions[1].shape.segments = 0));
+        assert!(refused(|footer| footer.metadata_bytes.push(5)));
         assert!(refused(|footer| {
             footer.entries = 4000 + PARTITION_KEYS_MAX + 1;
             footer.partitions[1].keys = PARTITION_KEYS_MAX + 1;

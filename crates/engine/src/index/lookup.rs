@@ -332,9 +332,10 @@ impl Index {
         self.note_set_aside()?;
         let (live, aside) = (&self.live, &self.aside);
         let remaps = self.reader.remaps();
-        self.runs.merge_if_needed(super::RUNS_MAX, &|container| {
+        let is_live = |container: ContainerId| {
             live.contains(&remaps.object_of(container).id) || aside.contains(&container)
-        })?;
+        };
+        self.runs.merge(&is_live, &Default::default())?;
         Ok(())
     }
 

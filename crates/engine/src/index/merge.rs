@@ -1,8 +1,10 @@
 //! Merging runs: many sorted runs in, their union in order out, in bounded memory.
 //!
-//! Which runs: [`choose`] takes the smallest ones, as few as bring the set back to its limit,
-//! and the next ones while they are no larger than those before them together. So an entry is
-//! rewritten about log₂(entries / entries of a backup) times, not at every merge.
+//! Which runs: [`choose`] keeps sizes *geometric*: no run may be smaller than [`RATIO`] times all
+//! smaller ones together; where one is, it is merged with these. So there are at most about
+//! log₃(entries / entries of a backup) runs, the largest has at least two thirds of all entries,
+//! and an entry is rewritten about as often as there are runs, give or take one or two
+//! (measured: docs/design/0010-index-at-any-size.md).
 //!
 //! How: one cursor a run reads a few blocks ahead, past the cache; a heap gives the least entry.
 //! Tables of containers ascend, so entries compare alike in all runs once container numbers
@@ -20,8 +22,11 @@ use crate::format::{DecodeError, InObject, ObjectError};
 
 use super::RunEntry;
 use super::block::{Block, BlockPlace};
-use super::footer::RUN_CONTAINERS_MAX;
+use super::footer::{RUN_CONTAINERS_MAX, RUN_ENTRIES_MAX};
 use super::run_reader::RunReader;
+
+/// How much larger than all smaller runs together a run has to be.
+pub(super) const RATIO: u64 = 2;
 
 /// A run that could not be read while it was merged.
 #[derive(Debug)]
@@ -35,87 +40,107 @@ pub(super) struct InputError {
 /// The number of a container that is dropped.
 const DROPPED: u32 = u32::MAX;
 
-/// The runs to merge next so that at most `runs_max` runs are *small*, that is, hold at most
-/// half of what a run may hold; nothing when that is so. Two small runs always fit into one.
-/// At most `inputs_max` (≥ 2) at once: the next call goes on.
+/// The runs to merge next, so that each becomes at least `ratio` times as large as all smaller ones
+/// together; nothing when that is so. The smallest `inputs_max` (≥ 2) of them: the next call goes
+/// on. What would be too large for one run is left out.
 pub(super) fn choose(
     mergeable: impl Iterator<Item = Arc<RunReader>>,
-    runs_max: usize,
-    entries_max: usize,
+    ratio: u64,
     inputs_max: usize,
 ) -> Option<Vec<Arc<RunReader>>> {
-    let size = |run: &RunReader| {
-        let footer = run.footer();
-        (
-            footer.entries,
-            (footer.containers.len() + footer.covered.len()) as u64,
-        )
-    };
-    let fits = |(entries, containers): (u64, u64)| {
-        entries <= entries_max as u64 && containers <= RUN_CONTAINERS_MAX as u64
-    };
-    let mut small: Vec<_> = mergeable
-        .filter(|run| {
-            let (entries, containers) = size(run);
-            fits((entries * 2, containers * 2))
-        })
-        .collect();
-    let needed = (small.len() + 1)
-        .checked_sub(runs_max.max(1))
-        .filter(|&needed| needed > 1)?;
-    small.sort_by_key(|run| (size(run), run.key()));
-    let mut chosen = Vec::new();
-    let mut total = (0, 0);
-    for run in small.into_iter().take(inputs_max) {
-        let (entries, containers) = size(&run);
-        let with_it = (total.0 + entries, total.1 + containers);
-        let is_worth_it = chosen.len() < needed || entries <= total.0;
-        if !fits(with_it) || !is_worth_it {
-            break;
+    let mut runs: Vec<_> = mergeable.collect();
+    runs.sort_by_cached_key(|run| Reverse((size_of_run(run), run.key())));
+    loop {
+        let mut smaller = 0u64;
+        let mut first = None;
+        for (place, run) in runs.iter().enumerate().rev() {
+            let size = size_of_run(run);
+            if smaller > 0 && size < smaller.saturating_mul(ratio) {
+                first = Some(place);
+            }
+            smaller += size;
         }
-        total = with_it;
-        chosen.push(run);
+        let first = first?;
+        if fit_into_one(&runs[first..]) {
+            let start = first.max(runs.len().saturating_sub(inputs_max.max(2)));
+            return Some(runs.split_off(start));
+        }
+        runs.remove(first);
     }
-    Some(chosen)
 }
 
-/// Hands the union of `inputs` to `take`, in order and each entry once, with containers
-/// numbered by their place in `containers` (ascending); those that are not there are dropped.
-///
-/// # Errors
-/// When an input can't be read or is not in order; what was taken until then is of no use.
-pub(super) fn merge_entries(
-    inputs: &[Arc<RunReader>],
-    containers: &[ContainerId],
-    read_ahead_blocks: usize,
-    mut take: impl FnMut(RunEntry),
-) -> Result<(), InputError> {
-    let mut cursors: Vec<_> = inputs
-        .iter()
-        .map(|run| Cursor::new(run, containers, read_ahead_blocks))
-        .collect();
-    let mut heap = BinaryHeap::with_capacity(cursors.len());
-    for (input, cursor) in cursors.iter_mut().enumerate() {
-        if let Some(entry) = cursor.next().map_err(|error| InputError { input, error })? {
-            heap.push(Reverse((entry, input)));
+/// Entries, and containers, so that a run without entries has a size, too.
+fn size_of_run(run: &RunReader) -> u64 {
+    let footer = run.footer();
+    footer.entries + (footer.containers.len() + footer.covered.len()) as u64
+}
+
+fn fit_into_one(runs: &[Arc<RunReader>]) -> bool {
+    let footers = || runs.iter().map(|run| run.footer());
+    let entries: u64 = footers().map(|footer| footer.entries).sum();
+    let containers: usize = footers()
+        .map(|footer| footer.containers.len() + footer.covered.len())
+        .sum();
+    entries <= RUN_ENTRIES_MAX as u64 && containers <= RUN_CONTAINERS_MAX
+}
+
+/// The union of runs, in order and each entry once, with containers numbered anew.
+pub(super) struct MergedEntries<'a> {
+    cursors: Vec<Cursor<'a>>,
+    /// The next entry of each input.
+    heap: BinaryHeap<Reverse<(RunEntry, usize)>>,
+    last: Option<RunEntry>,
+}
+
+impl<'a> MergedEntries<'a> {
+    /// Begins with the first entries of `inputs`. Containers get their place in `containers`
+    /// (ascending) as numbers; those that are not there are dropped.
+    ///
+    /// # Errors
+    /// When an input can't be read or is not in order.
+    pub(super) fn new(
+        inputs: &'a [Arc<RunReader>],
+        containers: &[ContainerId],
+        read_ahead_blocks: usize,
+    ) -> Result<Self, InputError> {
+        let mut cursors: Vec<_> = inputs
+            .iter()
+            .map(|run| Cursor::new(run, containers, read_ahead_blocks))
+            .collect();
+        let mut heap = BinaryHeap::with_capacity(cursors.len());
+        for (input, cursor) in cursors.iter_mut().enumerate() {
+            if let Some(entry) = cursor.next().map_err(|error| InputError { input, error })? {
+                heap.push(Reverse((entry, input)));
+            }
         }
+        Ok(Self {
+            cursors,
+            heap,
+            last: None,
+        })
     }
-    let mut last = None;
-    while let Some(mut least) = heap.peek_mut() {
-        let Reverse((entry, input)) = *least;
-        if last != Some(entry) {
-            take(entry);
-            last = Some(entry);
+
+    /// The next entry.
+    ///
+    /// # Errors
+    /// As [`MergedEntries::new`]; what came until then is of no use.
+    pub(super) fn next(&mut self) -> Result<Option<RunEntry>, InputError> {
+        while let Some(mut least) = self.heap.peek_mut() {
+            let Reverse((entry, input)) = *least;
+            match self.cursors[input]
+                .next()
+                .map_err(|error| InputError { input, error })?
+            {
+                Some(next) => *least = Reverse((next, input)),
+                None => drop(PeekMut::pop(least)),
+            }
+            if self.last != Some(entry) {
+                self.last = Some(entry);
+                return Ok(Some(entry));
+            }
         }
-        match cursors[input]
-            .next()
-            .map_err(|error| InputError { input, error })?
-        {
-            Some(next) => *least = Reverse((next, input)),
-            None => drop(PeekMut::pop(least)),
-        }
+        Ok(None)
     }
-    Ok(())
 }
 
 /// Cuts a table of containers, of which `entries_of` says how many entries they have, into
@@ -212,12 +237,13 @@ impl<'a> Cursor<'a> {
 
     fn next_block(&mut self) -> Result<Option<Block>, ObjectError> {
         if self.blocks.len() == 0 {
-            let start = self.next_block;
-            let end = (start + self.read_ahead_blocks).min(self.run.footer().fences.len());
-            if start < end {
+            if self.next_block < self.run.footer().fences.len() {
                 self.current = None;
-                self.blocks = self.run.read_blocks(start..end)?.into_iter();
-                self.next_block = end;
+                let read = self
+                    .run
+                    .read_blocks(self.next_block, self.read_ahead_blocks)?;
+                self.next_block += read.len();
+                self.blocks = read.into_iter();
             }
         }
         Ok(self.blocks.next())

@@ -2,10 +2,10 @@
 //! (docs/format/v1.md, §11; design.md, "Repository format v1").
 //!
 //! ```text
-//! IndexEntry ──▶ RunSet::write_run ──▶ RunWriter ──▶ one object `index/ID`, put whole
+//! IndexEntry ──▶ RunSet::write_run ──▶ RunWriter ──▶ one object `index/ID`, a stream
 //!                      merge ──▶ ▲                         │
 //! prefix ──▶ RunSet::candidates ─┴── each run: filter ──▶ fences ──▶ block ──▶ ChunkAddress
-//!                                              └── PieceCache ──┘
+//!                                           RunPlanes            PieceCache
 //! ```
 //!
 //! The index is a help, never the truth: a candidate says where a chunk of that prefix was
@@ -19,6 +19,8 @@ mod filter;
 mod footer;
 mod lookup;
 mod merge;
+mod planes;
+mod residency;
 mod run_changes;
 mod run_reader;
 mod run_set;
@@ -34,7 +36,7 @@ mod test_support;
 
 pub use footer::RUN_ENTRIES_MAX;
 pub use lookup::{Found, Index, IndexMemory, OpenPlace, RECENT_CHUNKS_MAX};
-pub use run_changes::{MergeSummary, RUNS_MAX};
+pub use run_changes::{IsLive, MergeSummary};
 pub use run_set::{MEMORY_BYTES_MIN, RunSet};
 pub use statistics::IndexStatistics;
 

@@ -1,12 +1,17 @@
 //! Writing runs and merging them: the part of [`RunSet`] that changes the store.
 //!
-//! Enter: entries of new chunks, or runs that are there. Leave: new `index/` objects, each put
-//! whole and durably; after a merge the old ones are deleted. How a large index is cut into
-//! runs, what holds at a crash, and which memory is used stands at the top of `run_set`.
+//! Enter: entries of new chunks, or runs that are there. Leave: new `index/` objects, each written as
+//! a stream and durable; after a merge the old ones are deleted. Which runs are merged stands at the
+//! top of `merge`, what holds at a crash, and which memory is used, at the top of `run_set`.
+//!
+//! A merge may go on in one thread while others look up and write runs: it takes the runs that are
+//! there when it begins, and holds nobody up but another merge. It can be cancelled at any time,
+//! and leaves nothing then.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use crate::container::{ChunkAddress, ContainerId};
 use crate::format::ObjectError;
@@ -14,19 +19,17 @@ use crate::object::{ObjectId, ObjectKey, StoreError};
 
 use super::block::BLOCK_BYTES;
 use super::footer::{RUN_CONTAINERS_MAX, RUN_ENTRIES_MAX};
-use super::merge::{InputError, choose, groups, merge_entries};
+use super::merge::{InputError, MergedEntries, RATIO, choose, groups};
+use super::residency::Reservation;
 use super::run_reader::{RunReader, is_missing};
-use super::run_writer::{RunWriter, WRITE_BYTES_PER_ENTRY};
-use super::{IndexEntry, RunSet};
-
-/// Small runs beyond which a backup merges.
-pub const RUNS_MAX: usize = 8;
-
-/// Least entries in a full run: all slots of a container fit.
-const ENTRIES_MAX_LEAST: usize = 1 << 16;
+use super::run_writer::{ContainerTable, RunWriter, partition_keys};
+use super::{IndexEntry, RunEntry, RunSet};
 
 /// Blocks that a merge reads from a run at once, at most.
 const READ_AHEAD_BLOCKS_MAX: usize = 64;
+
+/// Entries from one look whether a merge was cancelled to the next.
+const CANCEL_ENTRIES: u64 = 1 << 14;
 
 /// What merging did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,6 +44,9 @@ pub struct MergeSummary {
     pub entries_after: u64,
 }
 
+/// Does a container exist, so that its entries are kept?
+pub type IsLive<'a> = &'a dyn Fn(ContainerId) -> bool;
+
 impl RunSet {
     /// Stores `entries`, whose order is changed, as a run, or as several when they are too many
     /// for one. The containers named are covered from then on, so all their chunks must be here;
@@ -54,149 +60,222 @@ impl RunSet {
         entries: &mut [IndexEntry],
         covered: &[ContainerId],
     ) -> Result<(), ObjectError> {
-        let mut next_number = self.changing();
-        let _room = Room::new(self);
+        self.write_run_with(entries, covered, &|_| 0)
+    }
+
+    /// As [`RunSet::write_run`], and notes for each container how long its sealed metadata is,
+    /// where `metadata_bytes` says so: 0 says nothing.
+    ///
+    /// # Errors
+    /// As [`RunSet::write_run`].
+    pub fn write_run_with(
+        &self,
+        entries: &mut [IndexEntry],
+        covered: &[ContainerId],
+        metadata_bytes: &dyn Fn(ContainerId) -> u32,
+    ) -> Result<(), ObjectError> {
         let containers = containers_of(entries);
         let mut covered = without(covered.to_vec(), &containers);
-        for range in self.ranges_of_runs(entries, containers.len()) {
+        for range in ranges_of_runs(entries, containers.len()) {
             let entries = &mut entries[range];
             entries.sort_unstable();
-            let table = containers_of(entries);
-            let covered_here = take_room(&mut covered, table.len());
-            let numbers: HashMap<_, _> = table.iter().copied().zip(0u32..).collect();
-            let id = ObjectId::random();
-            let mut writer = RunWriter::new(self.vault(), id, table, entries.len());
-            let mut last = None;
-            for &mut entry in entries {
-                if last != Some(entry) {
-                    let ChunkAddress { container, slot } = entry.address;
-                    writer.push(entry.prefix, numbers[&container], slot);
-                    last = Some(entry);
+            let ids = containers_of(entries);
+            let numbers: HashMap<_, _> = ids.iter().copied().zip(0u32..).collect();
+            let covered_here = take_room(&mut covered, ids.len());
+            let table = ContainerTable {
+                metadata_bytes: ids.iter().map(|&id| metadata_bytes(id)).collect(),
+                ids,
+            };
+            let sorted = entries.iter().map(|entry| {
+                let ChunkAddress { container, slot } = entry.address;
+                RunEntry {
+                    prefix: entry.prefix,
+                    container: numbers[&container],
+                    slot,
                 }
-            }
-            self.add_new_run(&mut next_number, writer, covered_here)?;
+            });
+            self.write_new_run(table, sorted, covered_here)?;
         }
         while !covered.is_empty() {
             let covered_here = take_room(&mut covered, 0);
-            self.add_new_run(&mut next_number, self.empty_writer(), covered_here)?;
+            self.write_new_run(ContainerTable::default(), std::iter::empty(), covered_here)?;
         }
         Ok(())
     }
 
-    /// Merges small runs until at most `runs_max` of them are left. Entries of containers that
-    /// are not `live` are dropped; `live` must know every container that was stored before the
-    /// set was opened.
+    /// Stores entries that name containers by their place in `containers`, which says how long the
+    /// metadata of each is, too; the order of both is changed. Otherwise as [`RunSet::write_run`],
+    /// but takes no memory of its own for entries.
+    ///
+    /// # Panics
+    /// When there are too many containers for a run.
+    pub(super) fn write_numbered(
+        &self,
+        containers: &[(ContainerId, u32)],
+        entries: &mut [RunEntry],
+    ) -> Result<(), ObjectError> {
+        let mut has_entries = vec![false; containers.len()];
+        for entry in entries.iter() {
+            has_entries[entry.container as usize] = true;
+        }
+        let mut order: Vec<u32> = (0..containers.len() as u32).collect();
+        order.sort_unstable_by_key(|&number| containers[number as usize].0);
+        let mut table = ContainerTable::default();
+        let mut covered = Vec::new();
+        let mut new_numbers = vec![0u32; containers.len()];
+        for number in order {
+            let (id, metadata_bytes) = containers[number as usize];
+            if !has_entries[number as usize] {
+                covered.push(id);
+                continue;
+            }
+            if table.ids.last() != Some(&id) {
+                table.ids.push(id);
+                table.metadata_bytes.push(metadata_bytes);
+            }
+            new_numbers[number as usize] = table.ids.len() as u32 - 1;
+        }
+        for entry in entries.iter_mut() {
+            entry.container = new_numbers[entry.container as usize];
+        }
+        entries.sort_unstable();
+        let covered = without(covered, &table.ids);
+        self.write_new_run(table, entries.iter().copied(), covered)
+    }
+
+    /// Writes sorted entries, equal ones once, and adds the run to the set.
+    fn write_new_run(
+        &self,
+        table: ContainerTable,
+        sorted: impl Iterator<Item = RunEntry>,
+        covered: Vec<ContainerId>,
+    ) -> Result<(), ObjectError> {
+        let (partition_keys, bytes) = partition_keys(self.memory_bytes() / 7);
+        let _room = self.reserve(bytes.min(32 * sorted.size_hint().1.unwrap_or(usize::MAX)));
+        let mut writer = self.begin(table, partition_keys)?;
+        let mut last = None;
+        for entry in sorted {
+            if last != Some(entry) {
+                writer.push(entry.prefix, entry.container, entry.slot)?;
+                last = Some(entry);
+            }
+        }
+        let key = self.finish(writer, covered)?;
+        let mut next_number = self.changing();
+        match self.open_run(&mut next_number, key.id) {
+            Ok(run) => self.replace(|runs| runs.push(Arc::new(run))),
+            // It is stored, and a later process may be luckier.
+            Err(error) => self.report(key, error),
+        }
+        Ok(())
+    }
+
+    /// Are there runs that [`RunSet::merge`] would merge?
+    #[must_use]
+    pub fn needs_merge(&self) -> bool {
+        let mergeable = self.mergeable(&HashSet::new());
+        choose(mergeable.into_iter(), RATIO, usize::MAX).is_some()
+    }
+
+    /// Merges runs until each is at least twice as large as all smaller ones together. Entries of
+    /// containers that are not `live` are dropped; `live` must know every container that is named
+    /// by a run, those written meanwhile included. Stops soon after `cancel` is set.
     ///
     /// # Errors
     /// When the store can't take a new run or delete an old one. The index is whole in any
     /// case. Runs that can't be read are left as they are ([`RunSet::damaged`]).
-    pub fn merge_if_needed(
+    pub fn merge(
         &self,
-        runs_max: usize,
-        live: &dyn Fn(ContainerId) -> bool,
+        live: IsLive<'_>,
+        cancel: &AtomicBool,
     ) -> Result<MergeSummary, ObjectError> {
-        let mut next_number = self.changing();
+        self.merge_by(RATIO, live, cancel)
+    }
+
+    /// Merges all runs into one, or as many as it takes; otherwise as [`RunSet::merge`].
+    ///
+    /// # Errors
+    /// As [`RunSet::merge`].
+    pub fn merge_all(&self, live: IsLive<'_>) -> Result<MergeSummary, ObjectError> {
+        self.merge_by(u64::MAX, live, &AtomicBool::new(false))
+    }
+
+    fn merge_by(
+        &self,
+        ratio: u64,
+        live: IsLive<'_>,
+        cancel: &AtomicBool,
+    ) -> Result<MergeSummary, ObjectError> {
+        let _one_at_a_time = self
+            .merging()
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut summary = MergeSummary::default();
         let mut unreadable = HashSet::new();
-        loop {
-            let runs = self.runs();
-            let mergeable = runs
-                .iter()
-                .filter(|run| is_mergeable(run) && !unreadable.contains(&run.key()))
-                .cloned();
-            let (entries_max, inputs_max) = (self.entries_max(), self.inputs_max());
-            let Some(inputs) = choose(mergeable, runs_max, entries_max, inputs_max) else {
-                return Ok(summary);
+        while !cancel.load(Ordering::Relaxed) {
+            let mergeable = self.mergeable(&unreadable);
+            let Some(inputs) = choose(mergeable.into_iter(), ratio, self.inputs_max()) else {
+                break;
             };
-            unreadable.extend(self.merge(&mut next_number, &inputs, live, &mut summary)?);
+            unreadable.extend(self.merge_inputs(&inputs, live, cancel, &mut summary)?);
         }
+        Ok(summary)
     }
 
     /// Rewrites every run that names a container which is not `live`, without it. For after a
     /// prune: merges would do so only when they come to that run.
     ///
     /// # Errors
-    /// As [`RunSet::merge_if_needed`].
-    pub fn drop_dead(
-        &self,
-        live: &dyn Fn(ContainerId) -> bool,
-    ) -> Result<MergeSummary, ObjectError> {
-        let mut next_number = self.changing();
+    /// As [`RunSet::merge`].
+    pub fn drop_dead(&self, live: IsLive<'_>) -> Result<MergeSummary, ObjectError> {
+        let _one_at_a_time = self
+            .merging()
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut summary = MergeSummary::default();
-        for run in self.runs().iter().filter(|run| is_mergeable(run)) {
+        let cancel = AtomicBool::new(false);
+        for run in self.mergeable(&HashSet::new()) {
             let footer = run.footer();
-            if !footer
-                .containers
-                .iter()
-                .chain(&footer.covered)
-                .all(|&container| live(container))
-            {
-                self.merge(&mut next_number, &[Arc::clone(run)], live, &mut summary)?;
+            let mut named = footer.containers.iter().chain(&footer.covered);
+            if !named.all(|&container| live(container)) {
+                self.merge_inputs(&[run], live, &cancel, &mut summary)?;
             }
         }
         Ok(summary)
     }
 
-    /// Puts a finished run and adds it to the set. A run that can't be read back is reported:
-    /// it is stored, and a later process may be luckier.
-    fn add_new_run(
+    /// Runs that can be rewritten without losing anything.
+    fn mergeable(&self, unreadable: &HashSet<ObjectKey>) -> Vec<Arc<RunReader>> {
+        let is_mergeable = |run: &&Arc<RunReader>| {
+            !run.is_damaged()
+                && !run.footer().has_unknown_fields
+                && !unreadable.contains(&run.key())
+        };
+        self.runs().iter().filter(is_mergeable).cloned().collect()
+    }
+
+    /// Merges `inputs` into one run, or none when nothing in them is live. Returns the input that
+    /// could not be read, if any: then nothing has changed but that it was reported.
+    fn merge_inputs(
         &self,
-        next_number: &mut u32,
-        writer: RunWriter,
-        covered: Vec<ContainerId>,
-    ) -> Result<(), ObjectError> {
-        let key = self.put(writer, covered)?;
-        match self.open_run(next_number, key.id) {
-            Ok(run) => self.replace(|runs| runs.push(Arc::new(run))),
-            Err(error) => self.report(key, error),
-        }
-        Ok(())
-    }
-
-    fn put(&self, writer: RunWriter, covered: Vec<ContainerId>) -> Result<ObjectKey, StoreError> {
-        let (key, object) = writer.finish(covered);
-        self.store().put(&key, &object)?;
-        self.counters().runs_written.add(1);
-        self.counters().bytes_written.add(object.len() as u64);
-        Ok(key)
-    }
-
-    fn empty_writer(&self) -> RunWriter {
-        RunWriter::new(self.vault(), ObjectId::random(), Vec::new(), 0)
-    }
-
-    /// Merges `inputs` into as many runs as needed, mostly one. Returns the input that could
-    /// not be read, if any: then nothing has changed but that it was reported.
-    fn merge(
-        &self,
-        next_number: &mut u32,
         inputs: &[Arc<RunReader>],
-        live: &dyn Fn(ContainerId) -> bool,
+        live: IsLive<'_>,
+        cancel: &AtomicBool,
         summary: &mut MergeSummary,
     ) -> Result<Option<ObjectKey>, ObjectError> {
-        let _room = Room::new(self);
-        let mut written = Vec::new();
-        let stop = match self.write_merged(inputs, live, &mut written) {
-            Ok(()) => {
-                let opened = written.iter().map(|key| self.open_run(next_number, key.id));
-                match opened.collect::<Result<Vec<_>, _>>() {
-                    Ok(outputs) => return self.swap(inputs, outputs, summary).map(|()| None),
-                    Err(error) => MergeStop::Output(error),
-                }
-            }
+        let _room = self.room_for_merge(inputs);
+        let stop = match self.write_merged(inputs, live, cancel) {
+            Ok(written) => return self.swap(inputs, written, summary).map(|()| None),
             Err(stop) => stop,
         };
-        for key in written {
-            // If this fails too, some entries are there twice, which harms nobody.
-            let _ = self.store().delete(&key);
-        }
         let InputError { input, error } = match stop {
             MergeStop::Input(input_error) => input_error,
             MergeStop::Output(error) => return Err(error),
+            MergeStop::Cancelled => return Ok(None),
         };
         let run = &inputs[input];
         if is_missing(&error) {
-            self.refresh(next_number)?;
+            self.refresh(&mut self.changing())?;
         } else {
             run.note_damage(&error);
             self.report(run.key(), error);
@@ -204,74 +283,72 @@ impl RunSet {
         Ok(Some(run.key()))
     }
 
-    /// Writes the union of `inputs`; what was put stands in `written`, also after a failure.
+    /// Writes the union of `inputs`, durably.
     fn write_merged(
         &self,
         inputs: &[Arc<RunReader>],
-        live: &dyn Fn(ContainerId) -> bool,
-        written: &mut Vec<ObjectKey>,
-    ) -> Result<(), MergeStop> {
+        live: IsLive<'_>,
+        cancel: &AtomicBool,
+    ) -> Result<Option<ObjectKey>, MergeStop> {
         let footers = || inputs.iter().map(|run| run.footer());
-        let containers = union(footers().map(|footer| &footer.containers), live);
+        let ids = union(footers().map(|footer| &footer.containers), live);
         let covered = union(footers().map(|footer| &footer.covered), live);
-        let mut covered = without(covered, &containers);
-        let entries = footers().map(|footer| footer.entries as usize).sum();
+        let covered = without(covered, &ids);
+        if ids.is_empty() && covered.is_empty() {
+            return Ok(None);
+        }
         let read_ahead = self.read_ahead_blocks(inputs.len());
-        for table in self.tables_of_merged(inputs, containers, entries, read_ahead)? {
-            let covered_here = take_room(&mut covered, table.len());
-            let expected = entries.min(self.entries_max());
-            let id = ObjectId::random();
-            let mut writer = RunWriter::new(self.vault(), id, table.clone(), expected);
-            merge_entries(inputs, &table, read_ahead, |entry| {
-                writer.push(entry.prefix, entry.container, entry.slot);
-            })?;
-            written.push(self.put(writer, covered_here)?);
+        let mut entries = MergedEntries::new(inputs, &ids, read_ahead)?;
+        let known = |&id: &ContainerId| {
+            let mut lengths = footers().filter_map(|footer| footer.metadata_bytes_of(id));
+            lengths.next().unwrap_or(0)
+        };
+        let table = ContainerTable {
+            metadata_bytes: ids.iter().map(known).collect(),
+            ids,
+        };
+        let (partition_keys, _) = partition_keys(self.memory_bytes() / 7);
+        let mut writer = self.begin(table, partition_keys)?;
+        let mut count = 0u64;
+        while let Some(entry) = entries.next()? {
+            if count.is_multiple_of(CANCEL_ENTRIES) && cancel.load(Ordering::Relaxed) {
+                return Err(MergeStop::Cancelled);
+            }
+            count += 1;
+            writer.push(entry.prefix, entry.container, entry.slot)?;
         }
-        while !covered.is_empty() {
-            let covered_here = take_room(&mut covered, 0);
-            written.push(self.put(self.empty_writer(), covered_here)?);
-        }
-        Ok(())
+        drop(entries);
+        Ok(Some(self.finish(writer, covered)?))
     }
 
-    /// The tables of the runs that a merge writes: one, unless it would be more than full; then
-    /// entries are counted first, by a merge that writes nothing.
-    fn tables_of_merged(
-        &self,
-        inputs: &[Arc<RunReader>],
-        containers: Vec<ContainerId>,
-        entries: usize,
-        read_ahead: usize,
-    ) -> Result<Vec<Vec<ContainerId>>, InputError> {
-        if containers.is_empty() {
-            return Ok(Vec::new());
-        }
-        if entries <= self.entries_max() && containers.len() <= RUN_CONTAINERS_MAX {
-            return Ok(vec![containers]);
-        }
-        let mut entries_of = vec![0u64; containers.len()];
-        merge_entries(inputs, &containers, read_ahead, |entry| {
-            entries_of[entry.container as usize] += 1;
-        })?;
-        let groups = groups(&entries_of, self.entries_max()).into_iter();
-        Ok(groups.map(|group| containers[group].to_vec()).collect())
-    }
-
-    /// The outputs are durable: from now on they serve, and the inputs go.
+    /// The output is durable: from now on it serves, and the inputs go.
     fn swap(
         &self,
         inputs: &[Arc<RunReader>],
-        outputs: Vec<RunReader>,
+        written: Option<ObjectKey>,
         summary: &mut MergeSummary,
     ) -> Result<(), ObjectError> {
+        let mut next_number = self.changing();
+        let output = match written.map(|key| self.open_run(&mut next_number, key.id)) {
+            None => None,
+            Some(Ok(run)) => Some(run),
+            Some(Err(error)) => {
+                // If this fails too, some entries are there twice, which harms nobody.
+                let _ = written.map(|key| self.store().delete(&key));
+                return Err(error);
+            }
+        };
         summary.runs_merged += inputs.len() as u64;
-        summary.runs_written += outputs.len() as u64;
         summary.entries_before += inputs.iter().map(|run| run.footer().entries).sum::<u64>();
-        summary.entries_after += outputs.iter().map(|run| run.footer().entries).sum::<u64>();
+        if let Some(output) = &output {
+            summary.runs_written += 1;
+            summary.entries_after += output.footer().entries;
+        }
         self.replace(|runs| {
             runs.retain(|run| inputs.iter().all(|input| input.key() != run.key()));
-            runs.extend(outputs.into_iter().map(Arc::new));
+            runs.extend(output.map(Arc::new));
         });
+        drop(next_number);
         let mut outcome = Ok(());
         for input in inputs {
             outcome = outcome.and(self.store().delete(&input.key()));
@@ -279,60 +356,43 @@ impl RunSet {
         Ok(outcome?)
     }
 
-    /// Where to cut `entries`, of so many `containers`, into runs; sorts them by container if
-    /// they are too many for one.
-    fn ranges_of_runs(&self, entries: &mut [IndexEntry], containers: usize) -> Vec<Range<usize>> {
-        if entries.len() <= self.entries_max() && containers <= RUN_CONTAINERS_MAX {
-            let all = 0..entries.len();
-            return if all.is_empty() {
-                Vec::new()
-            } else {
-                vec![all]
-            };
-        }
-        let container_of = |entry: &IndexEntry| entry.address.container;
-        entries.sort_unstable_by_key(container_of);
-        let same = |a: &IndexEntry, b: &IndexEntry| container_of(a) == container_of(b);
-        let lengths: Vec<u64> = entries.chunk_by(same).map(|own| own.len() as u64).collect();
-        let mut start = 0;
-        groups(&lengths, self.entries_max())
-            .into_iter()
-            .map(|group| {
-                let end = start + lengths[group].iter().sum::<u64>() as usize;
-                std::mem::replace(&mut start, end)..end
-            })
-            .collect()
+    fn begin(
+        &self,
+        table: ContainerTable,
+        partition_keys: usize,
+    ) -> Result<RunWriter<'_>, StoreError> {
+        let id = ObjectId::random();
+        RunWriter::begin(self.store(), self.vault(), id, table, partition_keys)
     }
 
-    /// Blocks that a merge may hold, opened and sealed: an eighth of the memory.
+    fn finish(
+        &self,
+        writer: RunWriter<'_>,
+        covered: Vec<ContainerId>,
+    ) -> Result<ObjectKey, StoreError> {
+        let (key, bytes) = writer.finish(covered)?;
+        self.counters().runs_written.add(1);
+        self.counters().bytes_written.add(bytes);
+        Ok(key)
+    }
+
+    /// What a merge takes: the writer's partition, blocks read ahead, and the table three times
+    /// over (in the writer, as numbers for each input and on the way to the store).
+    fn room_for_merge(&self, inputs: &[Arc<RunReader>]) -> Reservation<'_> {
+        let (_, writer_bytes) = partition_keys(self.memory_bytes() / 7);
+        let blocks = self.read_ahead_blocks(inputs.len()) * inputs.len();
+        let footers: usize = inputs.iter().map(|run| run.footer().memory_bytes()).sum();
+        self.reserve(writer_bytes + blocks * 2 * BLOCK_BYTES + 3 * footers)
+    }
+
+    /// Blocks that a merge may hold, opened and sealed: a 16th of the memory.
     fn inputs_max(&self) -> usize {
-        (self.memory_bytes() / 8 / (2 * BLOCK_BYTES)).max(2)
+        (self.memory_bytes() / 16 / (2 * BLOCK_BYTES)).max(2)
     }
 
     /// Blocks that a merge reads at once from each of its inputs.
     fn read_ahead_blocks(&self, inputs: usize) -> usize {
         (self.inputs_max() / inputs.max(1)).clamp(1, READ_AHEAD_BLOCKS_MAX)
-    }
-
-    /// Entries of a full run.
-    fn entries_max(&self) -> usize {
-        (self.memory_bytes() / 2 / WRITE_BYTES_PER_ENTRY).clamp(ENTRIES_MAX_LEAST, RUN_ENTRIES_MAX)
-    }
-}
-
-/// Room for a run being written: the cache is small until this is dropped.
-struct Room<'a>(&'a RunSet);
-
-impl<'a> Room<'a> {
-    fn new(set: &'a RunSet) -> Self {
-        set.limit_cache(set.memory_bytes() / 4);
-        Self(set)
-    }
-}
-
-impl Drop for Room<'_> {
-    fn drop(&mut self) {
-        self.0.limit_cache(self.0.memory_bytes());
     }
 }
 
@@ -340,6 +400,7 @@ impl Drop for Room<'_> {
 enum MergeStop {
     Input(InputError),
     Output(ObjectError),
+    Cancelled,
 }
 
 impl From<InputError> for MergeStop {
@@ -354,9 +415,29 @@ impl From<StoreError> for MergeStop {
     }
 }
 
-/// Can the run be rewritten without losing anything?
-fn is_mergeable(run: &RunReader) -> bool {
-    !run.is_damaged() && !run.footer().has_unknown_fields
+/// Where to cut `entries`, of so many `containers`, into runs; sorts them by container if they are
+/// too many for one.
+fn ranges_of_runs(entries: &mut [IndexEntry], containers: usize) -> Vec<Range<usize>> {
+    if entries.len() <= RUN_ENTRIES_MAX && containers <= RUN_CONTAINERS_MAX {
+        let all = 0..entries.len();
+        return if all.is_empty() {
+            Vec::new()
+        } else {
+            vec![all]
+        };
+    }
+    let container_of = |entry: &IndexEntry| entry.address.container;
+    entries.sort_unstable_by_key(container_of);
+    let same = |a: &IndexEntry, b: &IndexEntry| container_of(a) == container_of(b);
+    let lengths: Vec<u64> = entries.chunk_by(same).map(|own| own.len() as u64).collect();
+    let mut start = 0;
+    groups(&lengths, RUN_ENTRIES_MAX)
+        .into_iter()
+        .map(|group| {
+            let end = start + lengths[group].iter().sum::<u64>() as usize;
+            std::mem::replace(&mut start, end)..end
+        })
+        .collect()
 }
 
 /// Takes from `covered` what fits into a run beside a table of that length.
@@ -384,7 +465,7 @@ fn containers_of(entries: &[IndexEntry]) -> Vec<ContainerId> {
 /// The containers of `tables` that are `live`, ascending.
 fn union<'a>(
     tables: impl Iterator<Item = &'a Vec<ContainerId>>,
-    live: &dyn Fn(ContainerId) -> bool,
+    live: IsLive<'_>,
 ) -> Vec<ContainerId> {
     let mut all: Vec<_> = tables.flatten().copied().collect();
     all.sort_unstable();
@@ -399,32 +480,4 @@ fn without(mut containers: Vec<ContainerId>, others: &[ContainerId]) -> Vec<Cont
     containers.dedup();
     containers.retain(|container| others.binary_search(container).is_err());
     containers
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::index::MEMORY_BYTES_MIN;
-    use crate::index::test_support::{candidates, open_set, synthetic};
-    use crate::object::MemoryStore;
-
-    #[test]
-    fn the_cache_makes_room_for_a_run_being_written() {
-        let store = Arc::new(MemoryStore::new());
-        let set = open_set(&store, MEMORY_BYTES_MIN);
-        let mut entries = synthetic(1, 0, 130_000, 500);
-        set.write_run(&mut entries, &[]).unwrap();
-        let look_around = || {
-            for entry in entries.iter().step_by(100) {
-                candidates(&set, entry.prefix);
-            }
-            set.statistics().cache_bytes as usize
-        };
-        let alone = look_around();
-        assert!(alone > MEMORY_BYTES_MIN / 4);
-        let room = Room::new(&set);
-        assert!(look_around() <= MEMORY_BYTES_MIN / 4);
-        drop(room);
-        assert_eq!(look_around(), alone, "afterwards it may grow");
-    }
 }

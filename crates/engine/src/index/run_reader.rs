@@ -1,10 +1,10 @@
 //! Reads one run of the index (docs/format/v1.md, §11).
 //!
 //! Enter: a prefix. Leave: the addresses of its candidates. On the way, each step only if the
-//! one before allows it: partition (by its first prefix, in memory), filter (cached, or one
-//! read), block (by the fences, in memory; cached, or one read of 16 KiB). Equal prefixes may
-//! straddle blocks and partitions, so a look-up walks from the last fence below the prefix to
-//! the last one not above it.
+//! one before allows it: partition (by its first prefix, in memory), filter (as far as its planes
+//! are in memory: `planes.rs`), block (by the fences, in memory; cached, or one read of 16 KiB).
+//! Equal prefixes may straddle blocks and partitions, so a look-up walks from the last fence below
+//! the prefix to the last one not above it.
 //!
 //! Reads are by position, never mapped: a truncated object is an error, not a signal. What is
 //! read is opened (AES-GCM) and checked once, then cached as it is. A piece that is damaged is
@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::container::{ChunkAddress, ContainerId};
 use crate::format::{DecodeError, InObject, LENGTH_TAG_BYTES, ObjectError, ObjectSealer, Vault};
@@ -20,8 +20,9 @@ use crate::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
 
 use super::block::{BLOCK_BYTES, Block};
 use super::cache::{Piece, PieceCache, PieceKey};
-use super::filter::Filter;
-use super::footer::{FOOTER_BYTES_MAX, Footer};
+use super::filter::{PLANES, passes};
+use super::footer::{FOOTER_BYTES_MAX, Footer, padding_pieces};
+use super::planes::{RunPlanes, Verdict, plane_bytes};
 use super::run_writer::{FIRST_PIECE, FOOTER_PIECE};
 use super::statistics::Counters;
 
@@ -34,6 +35,17 @@ pub(super) struct RunContext {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) cache: Arc<PieceCache>,
     pub(super) counters: Arc<Counters>,
+    /// Bytes of all planes in memory.
+    pub(super) planes_bytes: Arc<AtomicUsize>,
+}
+
+/// A plane that look-ups have paid for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PlaneWish {
+    pub(super) partition: usize,
+    pub(super) plane: usize,
+    /// What it takes in memory.
+    pub(super) bytes: usize,
 }
 
 /// One open run.
@@ -44,8 +56,9 @@ pub(super) struct RunReader {
     footer: Footer,
     /// First prefix of each partition: few enough to stay in a processor's cache.
     partition_fences: Vec<u64>,
-    /// Where each filter begins.
-    filter_offsets: Vec<u64>,
+    /// Where the blocks of each partition begin.
+    partition_offsets: Vec<u64>,
+    planes: RunPlanes,
     object_bytes: u64,
     /// Where the footer begins, and padding, if there is any, ends.
     padding_end: u64,
@@ -105,25 +118,17 @@ impl RunReader {
             .iter()
             .map(|partition| footer.fences[partition.first_block as usize])
             .collect();
-        let filter_offsets = footer
-            .partitions
-            .iter()
-            .scan(
-                (footer.fences.len() * BLOCK_BYTES) as u64,
-                |next, partition| {
-                    let offset = *next;
-                    *next += partition.sealed_bytes();
-                    Some(offset)
-                },
-            )
-            .collect();
+        let partition_offsets = footer.partition_offsets();
+        let used_bytes = Arc::clone(&context.planes_bytes);
+        let planes = RunPlanes::new(footer.partitions.len(), used_bytes);
         Ok(Self {
             context: context.clone(),
             key,
             sealer,
             footer,
             partition_fences,
-            filter_offsets,
+            partition_offsets,
+            planes,
             object_bytes: tail.object_bytes,
             padding_end: end - footer_bytes,
             number,
@@ -150,7 +155,13 @@ impl RunReader {
     pub(super) fn memory_bytes(&self) -> usize {
         size_of::<Self>() - size_of::<Footer>()
             + self.footer.memory_bytes()
-            + (self.partition_fences.capacity() + self.filter_offsets.capacity()) * 8
+            + (self.partition_fences.capacity() + self.partition_offsets.capacity()) * 8
+            + self.planes.memory_bytes()
+    }
+
+    /// Its planes in memory.
+    pub(super) fn planes(&self) -> &RunPlanes {
+        &self.planes
     }
 
     /// Was a piece of it found damaged? Then some of its entries are lost.
@@ -163,7 +174,8 @@ impl RunReader {
         !self.is_damaged() && self.footer.covers(container)
     }
 
-    /// Appends where chunks of that prefix lie.
+    /// Appends where chunks of that prefix lie; `wish` becomes the plane that is paid for by that,
+    /// if there is one.
     ///
     /// # Errors
     /// When a piece can't be read; candidates from other pieces are appended all the same. Of a
@@ -172,64 +184,88 @@ impl RunReader {
         &self,
         prefix: u64,
         out: &mut Vec<ChunkAddress>,
+        wish: &mut Option<PlaneWish>,
     ) -> Result<(), ObjectError> {
         let counters = &self.context.counters;
         let before = out.len();
         let mut outcome = Ok(());
-        let mut is_rejected = true;
-        for partition in places(&self.partition_fences, prefix) {
-            let is_there = self.filter_says(partition, prefix);
-            if matches!(is_there, Ok(false)) {
+        let mut strictest = Verdict::Absent;
+        for number in places(&self.partition_fences, prefix) {
+            let partition = &self.footer.partitions[number];
+            let verdict = self.planes.ask(number, partition.shape, prefix);
+            if verdict == Verdict::Absent {
                 continue;
             }
-            is_rejected = false;
-            outcome = outcome.and(is_there.map(drop));
-            let blocks = self.footer.blocks_of(partition);
+            strictest = verdict;
+            let found_before = out.len();
+            let mut was_read = false;
+            let blocks = self.footer.blocks_of(number);
             for block in places(&self.footer.fences[blocks.clone()], prefix) {
-                outcome = outcome.and(self.search_block(blocks.start + block, prefix, out));
+                let block = blocks.start + block;
+                let searched = self.search_block(number, block, prefix, out, &mut was_read);
+                outcome = outcome.and(searched);
+            }
+            if out.len() == found_before
+                && let Some(plane) = self.planes.pay(number, partition.plane_bytes(), was_read)
+            {
+                *wish = Some(PlaneWish {
+                    partition: number,
+                    plane,
+                    bytes: plane_bytes(partition),
+                });
             }
         }
-        if is_rejected {
-            counters.filter_rejects.add(1);
-        } else if out.len() == before {
-            counters.filter_false_positives.add(1);
+        match strictest {
+            Verdict::Absent => counters.filter_rejects.add(1),
+            Verdict::Maybe if out.len() == before => counters.filter_false_positives.add(1),
+            Verdict::Unknown if out.len() == before => counters.unfiltered_misses.add(1),
+            _ => {}
         }
         outcome
     }
 
-    /// Does the filter let `prefix` pass? A damaged one lets everything pass.
-    fn filter_says(&self, partition: usize, prefix: u64) -> Result<bool, ObjectError> {
-        let number = FIRST_PIECE + (self.footer.fences.len() + partition) as u32;
-        let piece = self.piece(number, || Ok(Piece::Filter(self.read_filter(partition)?)))?;
-        Ok(match &*piece {
-            Piece::Filter(filter) => filter.contains(prefix),
-            _ => true,
-        })
+    /// Reads a plane of a filter.
+    ///
+    /// # Errors
+    /// When it is missing, unreadable or damaged.
+    pub(super) fn read_plane(
+        &self,
+        partition: usize,
+        plane: usize,
+    ) -> Result<Vec<u8>, ObjectError> {
+        let blocks = self.footer.blocks_of(partition);
+        let length = self.footer.partitions[partition].plane_bytes() as usize;
+        let offset = self.partition_offsets[partition]
+            + (blocks.len() * BLOCK_BYTES + plane * length) as u64;
+        let counters = &self.context.counters;
+        counters.filter_reads.add(1);
+        counters.filter_read_bytes.add(length as u64);
+        let mut sealed = self.context.store.get_range(&self.key, offset, length)?;
+        let piece = FIRST_PIECE + (blocks.end + PLANES * partition + plane) as u32;
+        self.sealer
+            .open(piece, &mut sealed)
+            .in_object(self.key, "filter")?;
+        Ok(sealed)
     }
 
-    fn read_filter(&self, partition: usize) -> Result<Filter, ObjectError> {
-        self.context.counters.filter_reads.add(1);
-        let number = FIRST_PIECE + (self.footer.fences.len() + partition) as u32;
-        let partition_of = self.footer.partitions[partition];
-        let length = partition_of.sealed_bytes() as usize;
-        let offset = self.filter_offsets[partition];
-        let mut sealed = self.context.store.get_range(&self.key, offset, length)?;
-        self.sealer
-            .open(number, &mut sealed)
-            .in_object(self.key, "filter")?;
-        Filter::decode(sealed, partition_of.keys).in_object(self.key, "filter")
+    /// The number of the piece that a block is.
+    fn block_piece(partition: usize, block: usize) -> u32 {
+        FIRST_PIECE + (block + PLANES * partition) as u32
     }
 
     fn search_block(
         &self,
+        partition: usize,
         block: usize,
         prefix: u64,
         out: &mut Vec<ChunkAddress>,
+        was_read: &mut bool,
     ) -> Result<(), ObjectError> {
-        let piece = self.piece(FIRST_PIECE + block as u32, || {
+        let piece = self.piece(Self::block_piece(partition, block), || {
+            *was_read = true;
             self.context.counters.block_reads.add(1);
-            let sealed = self.read_sealed_blocks(block..block + 1)?;
-            Ok(Piece::Block(self.open_block(block, sealed)?))
+            let sealed = self.read_sealed_blocks(partition, block..block + 1)?;
+            Ok(Piece::Block(self.open_block(partition, block, sealed)?))
         })?;
         if let Piece::Block(block) = &*piece {
             out.extend(block.search(prefix).map(|entry| ChunkAddress {
@@ -265,19 +301,27 @@ impl RunReader {
         }
     }
 
-    /// Reads blocks past the cache, for a merge that needs each of them once.
+    /// Reads the next blocks past the cache, from `first` on, for a merge that needs each of them
+    /// once: at most `count`, and all of one partition.
     ///
     /// # Errors
     /// When one is missing, unreadable or damaged.
-    pub(super) fn read_blocks(&self, blocks: Range<usize>) -> Result<Vec<Block>, ObjectError> {
+    pub(super) fn read_blocks(
+        &self,
+        first: usize,
+        count: usize,
+    ) -> Result<Vec<Block>, ObjectError> {
+        let partitions = &self.footer.partitions;
+        let partition = partitions.partition_point(|part| part.first_block as usize <= first) - 1;
+        let end = self.footer.blocks_of(partition).end.min(first + count);
         self.context
             .counters
             .merge_block_reads
-            .add(blocks.len() as u64);
-        let sealed = self.read_sealed_blocks(blocks.clone())?;
-        let opened = blocks.zip(sealed.chunks(BLOCK_BYTES));
+            .add((end - first) as u64);
+        let sealed = self.read_sealed_blocks(partition, first..end)?;
+        let opened = (first..end).zip(sealed.chunks(BLOCK_BYTES));
         opened
-            .map(|(number, sealed)| self.open_block(number, sealed.to_vec()))
+            .map(|(number, sealed)| self.open_block(partition, number, sealed.to_vec()))
             .collect()
     }
 
@@ -290,23 +334,31 @@ impl RunReader {
         let corrupt = |reason: &str| Err(DecodeError::new(reason)).in_object(self.key, "blocks");
         let mut last = None;
         let mut entries = 0;
-        for partition in 0..self.footer.partitions.len() {
-            let filter = self.read_filter(partition)?;
-            for number in self.footer.blocks_of(partition) {
-                for block in self.read_blocks(number..number + 1)? {
+        for (number, partition) in self.footer.partitions.iter().enumerate() {
+            let planes = [self.read_plane(number, 0)?, self.read_plane(number, 1)?];
+            let mut keys = 0;
+            for block in self.footer.blocks_of(number) {
+                for block in self.read_blocks(block, 1)? {
                     let mut place = block.start();
                     while let Some(entry) = block.next(&mut place) {
                         if last.is_some_and(|last| entry <= last) {
                             return corrupt("its entries are out of order");
                         }
-                        if !filter.contains(entry.prefix) {
+                        let mut planes = planes.iter().enumerate();
+                        if !planes.all(|(plane, bytes)| {
+                            passes(partition.shape, plane, bytes, entry.prefix)
+                        }) {
                             return corrupt("a filter rejects an entry that is there");
                         }
                         last = Some(entry);
-                        entries += 1;
+                        keys += 1;
                     }
                 }
             }
+            if keys != partition.keys {
+                return corrupt("a partition's entries are not as many as its footer says");
+            }
+            entries += keys;
         }
         if entries != self.footer.entries {
             return corrupt("its entries are not as many as its footer says");
@@ -315,18 +367,21 @@ impl RunReader {
     }
 
     fn verify_padding(&self) -> Result<(), ObjectError> {
-        let start = self.footer.body_bytes();
-        let length = (self.padding_end - start) as usize;
-        if length == 0 {
-            return Ok(());
-        }
-        let pieces = self.footer.fences.len() + self.footer.partitions.len();
-        let mut sealed = self.context.store.get_range(&self.key, start, length)?;
-        self.sealer
-            .open(FIRST_PIECE + pieces as u32, &mut sealed)
-            .in_object(self.key, "padding")?;
-        if sealed.iter().any(|&byte| byte != 0) {
-            return Err(DecodeError::new("it is not zero")).in_object(self.key, "padding");
+        let mut start = self.footer.body_bytes();
+        let pieces = self.footer.fences.len() + PLANES * self.footer.partitions.len();
+        let padding = padding_pieces(self.padding_end - start);
+        for (piece, length) in (FIRST_PIECE + pieces as u32..).zip(padding) {
+            let mut sealed = self
+                .context
+                .store
+                .get_range(&self.key, start, length as usize)?;
+            start += length;
+            self.sealer
+                .open(piece, &mut sealed)
+                .in_object(self.key, "padding")?;
+            if sealed.iter().any(|&byte| byte != 0) {
+                return Err(DecodeError::new("it is not zero")).in_object(self.key, "padding");
+            }
         }
         Ok(())
     }
@@ -340,16 +395,28 @@ impl RunReader {
         is_damage
     }
 
-    fn read_sealed_blocks(&self, blocks: Range<usize>) -> Result<Vec<u8>, StoreError> {
-        let offset = (blocks.start * BLOCK_BYTES) as u64;
+    /// Blocks of one partition, as they are stored.
+    fn read_sealed_blocks(
+        &self,
+        partition: usize,
+        blocks: Range<usize>,
+    ) -> Result<Vec<u8>, StoreError> {
+        let first = self.footer.partitions[partition].first_block as usize;
+        let offset =
+            self.partition_offsets[partition] + ((blocks.start - first) * BLOCK_BYTES) as u64;
         self.context
             .store
             .get_range(&self.key, offset, blocks.len() * BLOCK_BYTES)
     }
 
-    fn open_block(&self, number: usize, mut sealed: Vec<u8>) -> Result<Block, ObjectError> {
+    fn open_block(
+        &self,
+        partition: usize,
+        number: usize,
+        mut sealed: Vec<u8>,
+    ) -> Result<Block, ObjectError> {
         self.sealer
-            .open(FIRST_PIECE + number as u32, &mut sealed)
+            .open(Self::block_piece(partition, number), &mut sealed)
             .in_object(self.key, "block")?;
         let block =
             Block::decode(sealed, self.footer.containers.len()).in_object(self.key, "block")?;

@@ -3,15 +3,13 @@
 //! Enter: prefixes, and entries of chunks stored anew. Leave: candidates; `index/` objects.
 //!
 //! **How a large index is cut.** Every run stands for itself: it has all entries of the
-//! containers that it names, over the whole range of prefixes. A run never holds more than
-//! [`RUN_ENTRIES_MAX`] entries, or what half of the memory given can hold while it is written
-//! (runs are put whole). So a large index is several full runs of disjoint containers, which
-//! are never merged again, and at most [`RUNS_MAX`] small ones besides (small: at most half
-//! full). The other way, runs cut by ranges of prefixes, would need fewer filters a look-up, but
-//! prefixes are hashes: every range would name every container, so that tables would grow with
-//! the square of the repository; and a range lost would leave containers half covered.
-//! A miss costs one filter a run, about 0.1 µs each when cached; 100 M chunks (0.8 TB) are six
-//! full runs.
+//! containers that it names, over the whole range of prefixes. Runs are merged so that each is at
+//! least twice as large as all smaller ones together (`merge.rs`): 100 M chunks (0.8 TB) are three
+//! runs on average. A run holds at most [`RUN_ENTRIES_MAX`](super::RUN_ENTRIES_MAX) entries; larger
+//! indexes are several full ones, which are not merged again, and the smaller ones beside them. The
+//! other way, runs cut by ranges of prefixes, would need fewer filters a look-up, but prefixes are
+//! hashes: every range would name every container, so that tables would grow with the square of the
+//! repository; and a range lost would leave containers half covered.
 //!
 //! **Invariants.** A container that any run names is *covered*: all its chunks are in that run.
 //! A merge stores the new run durably before it deletes the old ones; a crash between leaves
@@ -22,10 +20,15 @@
 //! containers, it is left out of merges, and [`RunSet::damaged`] names it. The index can be
 //! rebuilt from the containers.
 //!
-//! **Memory**: `memory_bytes` bounds footers, cached pieces and a run being written (for which
-//! the cache makes room). If footers alone exceed it, the cache keeps [`CACHE_BYTES_MIN`].
+//! **Memory**: `memory_bytes` bounds all of it. A run's footer takes 8 B a block (1,700 entries or
+//! more), 20 B a container and 48 B a partition (2^18 entries): 4.4 MiB for 100 M entries in 195,000
+//! containers. Planes of filters take 0.545 B a key each where all of them are in memory. Both, and
+//! what is reserved, leave the rest to blocks (`residency.rs`). A merge of 100 M entries reserves
+//! 26 MiB for as long as it goes on, so that a part of the filters has to leave. If footers alone
+//! exceed the limit, a 32nd of it is kept for blocks all the same.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::container::{ChunkAddress, ContainerId};
@@ -38,9 +41,6 @@ use super::statistics::{Counters, IndexStatistics};
 
 /// Least memory that a set works with.
 pub const MEMORY_BYTES_MIN: usize = 4 << 20;
-
-/// What the cache keeps whatever else takes memory: some blocks and filters.
-const CACHE_BYTES_MIN: usize = 512 << 10;
 
 /// How often `index/` is listed anew because runs vanish while they are opened.
 const LISTINGS_MAX: usize = 4;
@@ -55,6 +55,12 @@ pub struct RunSet {
     damaged: Mutex<Vec<(ObjectKey, Arc<ObjectError>)>>,
     /// Held while the list of runs changes; the number that the next run gets in the cache.
     next_number: Mutex<u32>,
+    /// Held by a merge from its beginning to its end.
+    merging: Mutex<()>,
+    /// Held while planes come and go.
+    loading: Mutex<()>,
+    /// Bytes that planes and blocks leave to others.
+    reserved: AtomicUsize,
 }
 
 type Runs = Arc<Vec<Arc<RunReader>>>;
@@ -84,12 +90,16 @@ impl RunSet {
                 store,
                 cache: Arc::new(PieceCache::new(memory_bytes)),
                 counters: Arc::new(Counters::default()),
+                planes_bytes: Arc::default(),
             },
             vault,
             memory_bytes,
             runs: RwLock::default(),
             damaged: Mutex::default(),
             next_number: Mutex::default(),
+            merging: Mutex::default(),
+            loading: Mutex::default(),
+            reserved: AtomicUsize::new(0),
         };
         set.refresh(&mut set.changing())?;
         Ok(set)
@@ -130,6 +140,24 @@ impl RunSet {
         self.runs().iter().any(|run| run.covers(container))
     }
 
+    /// How long the sealed metadata of `container` is, if a run knows. No I/O.
+    #[must_use]
+    pub fn metadata_bytes(&self, container: ContainerId) -> Option<u32> {
+        let runs = self.runs();
+        let mut lengths = runs
+            .iter()
+            .filter_map(|run| run.footer().metadata_bytes_of(container));
+        lengths.next()
+    }
+
+    /// Says how much memory belongs to others that is counted as the index's: planes and blocks
+    /// keep away from it.
+    pub fn set_reserved(&self, bytes: usize, before: usize) {
+        self.reserved.fetch_add(bytes, Ordering::Relaxed);
+        self.reserved.fetch_sub(before, Ordering::Relaxed);
+        self.fit();
+    }
+
     /// The objects in `index/` that could not be used, or only in part, and why: the first
     /// failure of each.
     #[must_use]
@@ -146,13 +174,17 @@ impl RunSet {
             runs: runs.len() as u64,
             entries: runs.iter().map(|run| run.footer().entries).sum(),
             store_bytes: runs.iter().map(|run| run.object_bytes()).sum(),
-            footer_bytes: footer_bytes(&runs) as u64,
+            footer_bytes: self.footer_bytes() as u64,
+            filter_bytes: self.planes_bytes() as u64,
+            reserved_bytes: self.reserved.load(Ordering::Relaxed) as u64,
             cache_bytes: self.context.cache.used_bytes() as u64,
             lookups: counters.lookups.get(),
             filter_rejects: counters.filter_rejects.get(),
             filter_false_positives: counters.filter_false_positives.get(),
             block_reads: counters.block_reads.get(),
+            unfiltered_misses: counters.unfiltered_misses.get(),
             filter_reads: counters.filter_reads.get(),
+            filter_read_bytes: counters.filter_read_bytes.get(),
             merge_block_reads: counters.merge_block_reads.get(),
             runs_written: counters.runs_written.get(),
             bytes_written: counters.bytes_written.get(),
@@ -167,11 +199,15 @@ impl RunSet {
         out: &mut Vec<ChunkAddress>,
         may_refresh: bool,
     ) -> Option<(ObjectKey, ObjectError)> {
+        let mut wish = None;
         for run in self.runs().iter() {
-            match run.candidates(prefix, out) {
+            match run.candidates(prefix, out, &mut wish) {
                 Ok(()) => {}
                 Err(error) if may_refresh && is_missing(&error) => return Some((run.key(), error)),
                 Err(error) => self.report(run.key(), error),
+            }
+            if let Some(wish) = wish.take() {
+                self.load_plane(run, wish);
             }
         }
         None
@@ -229,7 +265,6 @@ impl RunSet {
                 break;
             }
         }
-        self.limit_cache(self.memory_bytes);
         Ok(())
     }
 
@@ -268,12 +303,8 @@ impl RunSet {
         let mut changed = runs.to_vec();
         change(&mut changed);
         *runs = Arc::new(changed);
-    }
-
-    /// Gives the cache what footers leave of `bytes`.
-    pub(super) fn limit_cache(&self, bytes: usize) {
-        let left = bytes.saturating_sub(footer_bytes(&self.runs()));
-        self.context.cache.set_limit(left.max(CACHE_BYTES_MIN));
+        drop(runs);
+        self.fit();
     }
 
     /// Notes the first failure of an object.
@@ -311,11 +342,31 @@ impl RunSet {
         self.memory_bytes
     }
 
+    pub(super) fn merging(&self) -> &Mutex<()> {
+        &self.merging
+    }
+
+    pub(super) fn loading(&self) -> &Mutex<()> {
+        &self.loading
+    }
+
+    pub(super) fn reserved(&self) -> &AtomicUsize {
+        &self.reserved
+    }
+
+    pub(super) fn blocks(&self) -> &PieceCache {
+        &self.context.cache
+    }
+
+    pub(super) fn planes_bytes(&self) -> usize {
+        self.context.planes_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn footer_bytes(&self) -> usize {
+        self.runs().iter().map(|run| run.memory_bytes()).sum()
+    }
+
     fn lock_damaged(&self) -> MutexGuard<'_, Vec<(ObjectKey, Arc<ObjectError>)>> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn footer_bytes(runs: &[Arc<RunReader>]) -> usize {
-    runs.iter().map(|run| run.memory_bytes()).sum()
 }

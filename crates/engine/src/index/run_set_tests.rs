@@ -9,22 +9,38 @@ use testkit::random::Random;
 
 use super::block::BLOCK_BYTES;
 use super::footer::{Footer, RUN_CONTAINERS_MAX};
+use super::run_reader::RunReader;
 use super::test_support::{
     FailingStore, TestRun, candidates, container, entry, index_keys, model_of, open_set, synthetic,
     vault, vault_of,
 };
-use super::{IndexEntry, MEMORY_BYTES_MIN, RUNS_MAX, RunSet};
-use crate::container::ContainerId;
+use super::{IndexEntry, MEMORY_BYTES_MIN, RunEntry, RunSet};
+use crate::container::{ContainerId, Slot};
 use crate::format::ObjectError;
 use crate::object::{MemoryStore, ObjectStore};
 
 const MEMORY_BYTES: usize = 32 << 20;
 
-/// Entries of a full run at [`MEMORY_BYTES_MIN`].
-const ENTRIES_MAX_AT_MIN: usize = MEMORY_BYTES_MIN / 2 / 16;
-
 fn all_live(_: ContainerId) -> bool {
     true
+}
+
+fn never() -> AtomicBool {
+    AtomicBool::new(false)
+}
+
+fn assert_sizes_are_geometric(set: &RunSet) {
+    let size = |run: &Arc<RunReader>| {
+        let footer = run.footer();
+        footer.entries + (footer.containers.len() + footer.covered.len()) as u64
+    };
+    let mut sizes: Vec<_> = set.runs().iter().map(size).collect();
+    sizes.sort_unstable();
+    let mut smaller = 0;
+    for size in sizes {
+        assert!(size >= 2 * smaller, "{size} beside {smaller}");
+        smaller += size;
+    }
 }
 
 fn new_store() -> Arc<MemoryStore> {
@@ -52,7 +68,8 @@ fn assert_is_model(set: &RunSet, entries: &[IndexEntry], step: usize) {
 enum Step {
     /// Write these (prefix, container, slot); containers below 4 without entries are covered.
     Write(Vec<(u64, u64, u16)>),
-    Merge(usize),
+    /// By size, or all into one.
+    Merge(bool),
     /// Containers of this remainder modulo 5 die.
     Die(u64),
     Reopen,
@@ -63,7 +80,7 @@ fn step_strategy() -> impl Strategy<Value = Step> {
     let written = prop::collection::vec((prefix, 0..40u64, 0..4u16), 0..80);
     prop_oneof![
         4 => written.prop_map(Step::Write),
-        2 => (1..4usize).prop_map(Step::Merge),
+        2 => any::<bool>().prop_map(Step::Merge),
         1 => (0..5u64).prop_map(Step::Die),
         1 => Just(Step::Reopen),
     ]
@@ -89,12 +106,14 @@ proptest! {
                     covered.extend(entries.iter().map(|entry| entry.address.container));
                     model.extend(entries);
                 }
-                Step::Merge(runs_max) => {
-                    set.merge_if_needed(runs_max, &all_live).unwrap();
-                    prop_assert!(set.statistics().runs as usize <= runs_max);
-                    if runs_max == 1 {
-                        prop_assert_eq!(set.statistics().entries as usize, model.len());
-                    }
+                Step::Merge(false) => {
+                    set.merge(&all_live, &never()).unwrap();
+                    assert_sizes_are_geometric(&set);
+                }
+                Step::Merge(true) => {
+                    set.merge_all(&all_live).unwrap();
+                    prop_assert!(set.statistics().runs <= 1);
+                    prop_assert_eq!(set.statistics().entries as usize, model.len());
                 }
                 Step::Die(remainder) => {
                     let dead: HashSet<_> = (0..40).filter(|n| n % 5 == remainder).map(container).collect();
@@ -115,58 +134,6 @@ proptest! {
             prop_assert!(set.damaged().is_empty());
         }
     }
-}
-
-#[test]
-fn a_large_index_is_several_runs_of_whole_containers() {
-    let store = new_store();
-    let set = open_set(&store, MEMORY_BYTES_MIN);
-    let count = 3 * ENTRIES_MAX_AT_MIN - 100;
-    let mut entries = synthetic(1, 0, count, 700);
-    set.write_run(&mut entries, &[container(u64::MAX)]).unwrap();
-    assert_eq!(
-        set.statistics().runs,
-        4,
-        "containers do not fill runs to the last entry"
-    );
-    assert_eq!(set.statistics().entries as usize, count);
-    assert!(set.covered(container(u64::MAX)));
-    let tables: Vec<_> = set
-        .runs()
-        .iter()
-        .map(|run| run.footer().containers.clone())
-        .collect();
-    let named: usize = tables.iter().map(Vec::len).sum();
-    let distinct: BTreeSet<_> = tables.iter().flatten().collect();
-    assert_eq!(named, distinct.len(), "no container is in two runs");
-    assert!(
-        set.runs()
-            .iter()
-            .all(|run| run.footer().entries as usize <= ENTRIES_MAX_AT_MIN)
-    );
-    assert_is_model(&set, &entries, 1009);
-    // Full runs stay as they are, however many they are.
-    let summary = set.merge_if_needed(1, &all_live).unwrap();
-    assert_eq!(summary.runs_merged, 0);
-}
-
-#[test]
-fn runs_of_a_client_with_more_memory_are_cut_when_rewritten() {
-    let store = new_store();
-    let mut entries = synthetic(1, 0, 2 * ENTRIES_MAX_AT_MIN, 700);
-    open_set(&store, MEMORY_BYTES)
-        .write_run(&mut entries, &[])
-        .unwrap();
-    let set = open_set(&store, MEMORY_BYTES_MIN);
-    assert_eq!(set.statistics().runs, 1);
-    let dead = container(5);
-    let summary = set.drop_dead(&|container| container != dead).unwrap();
-    assert_eq!((summary.runs_merged, summary.runs_written), (1, 2));
-    assert_eq!(summary.entries_before - summary.entries_after, 700);
-    entries.retain(|entry| entry.address.container != dead);
-    assert_is_model(&set, &entries, 1009);
-    assert!(!set.covered(dead) && set.covered(container(6)));
-    assert_is_model(&open_set(&store, MEMORY_BYTES), &entries, 1009);
 }
 
 #[test]
@@ -193,7 +160,7 @@ fn covered_containers_find_room() {
 }
 
 #[test]
-fn merges_take_the_smallest_and_keep_everything() {
+fn merges_leave_large_runs_alone_and_keep_everything() {
     let store = new_store();
     let set = open_set(&store, MEMORY_BYTES);
     let mut large = synthetic(1, 5_000_000, 100_000, 500);
@@ -202,19 +169,18 @@ fn merges_take_the_smallest_and_keep_everything() {
     let mut all = fill(&set, 20, 500);
     // The same entries again, as after a crash between a merge and its deletions.
     set.write_run(&mut all[..2000], &[]).unwrap();
-    let summary = set.merge_if_needed(RUNS_MAX, &all_live).unwrap();
-    let statistics = set.statistics();
-    assert!(statistics.runs as usize <= RUNS_MAX);
-    assert_eq!(
-        summary.runs_merged - summary.runs_written,
-        22 - statistics.runs
-    );
+    assert!(set.needs_merge());
+    let summary = set.merge(&all_live, &never()).unwrap();
+    assert_sizes_are_geometric(&set);
+    assert!(!set.needs_merge());
+    assert_eq!(set.statistics().runs, 2);
+    assert_eq!((summary.runs_merged, summary.runs_written), (21, 1));
     assert!(
         store.keys().contains(&large_key),
         "the large run was left alone"
     );
-    set.merge_if_needed(1, &all_live).unwrap();
     assert_eq!(set.statistics().entries, 110_000, "duplicates are gone");
+    set.merge_all(&all_live).unwrap();
     assert_eq!(index_keys(&store).len(), 1);
     all.extend(large);
     assert_is_model(&set, &all, 7);
@@ -226,20 +192,104 @@ fn an_entry_is_rewritten_seldom() {
     let store = new_store();
     let set = open_set(&store, MEMORY_BYTES);
     let backups = 300;
-    let mut rewritten = 0;
+    let (mut rewritten, mut runs_most) = (0, 0);
     for number in 0..backups {
         let mut entries = synthetic(number, number, 100, 100);
         set.write_run(&mut entries, &[]).unwrap();
-        rewritten += set
-            .merge_if_needed(RUNS_MAX, &all_live)
-            .unwrap()
-            .entries_before;
-        assert!(set.statistics().runs as usize <= RUNS_MAX);
+        let summary = set.merge(&all_live, &never()).unwrap();
+        rewritten += summary.entries_before;
+        runs_most = runs_most.max(set.statistics().runs);
+        assert_sizes_are_geometric(&set);
     }
     assert_eq!(set.statistics().entries, backups * 100);
     let each = rewritten as f64 / (backups * 100) as f64;
-    println!("an entry of {backups} backups was rewritten {each:.1} times");
-    assert!(each < 4.0, "{each} times");
+    println!(
+        "an entry of {backups} backups was rewritten {each:.1} times, at most {runs_most} runs"
+    );
+    assert!(
+        each < 7.0 && runs_most <= 6,
+        "{each} times, {runs_most} runs"
+    );
+}
+
+#[test]
+fn a_cancelled_merge_leaves_nothing() {
+    let store = new_store();
+    let all = fill(&open_set(&store, MEMORY_BYTES), 5, 20_000);
+    let set = open_set(&store, MEMORY_BYTES);
+    let keys = index_keys(&store);
+    let cancel = AtomicBool::new(false);
+    // Cancelled while the containers are looked through, before the first entry.
+    let live = |_| {
+        cancel.store(true, Ordering::Relaxed);
+        true
+    };
+    let summary = set.merge(&live, &cancel).unwrap();
+    assert_eq!(summary, Default::default());
+    assert_eq!(index_keys(&store), keys);
+    assert_is_model(&set, &all, 101);
+    assert_eq!(set.merge(&live, &cancel).unwrap(), Default::default());
+    assert_eq!(set.statistics().reserved_bytes, 0);
+}
+
+#[test]
+fn lengths_of_metadata_outlive_merges() {
+    let store = new_store();
+    let set = open_set(&store, MEMORY_BYTES);
+    let length_of = |number: u64| {
+        if number.is_multiple_of(3) {
+            0
+        } else {
+            7000 + number as u32
+        }
+    };
+    for part in 0..4 {
+        let mut entries = synthetic(part, part * 10, 1000, 100);
+        let numbers: Vec<_> = (part * 10..part * 10 + 10).collect();
+        let metadata_bytes = |id| {
+            let found = numbers.iter().find(|&&number| container(number) == id);
+            found.map_or(0, |&number| length_of(number))
+        };
+        set.write_run_with(&mut entries, &[], &metadata_bytes)
+            .unwrap();
+    }
+    let check = |set: &RunSet| {
+        for number in 0..41 {
+            let known = Some(length_of(number)).filter(|&length| length != 0 && number < 40);
+            assert_eq!(set.metadata_bytes(container(number)), known, "{number}");
+        }
+    };
+    check(&set);
+    set.merge_all(&all_live).unwrap();
+    check(&set);
+    check(&open_set(&store, MEMORY_BYTES));
+}
+
+#[test]
+fn numbered_entries_are_written_as_others_are() {
+    let store = new_store();
+    let set = open_set(&store, MEMORY_BYTES);
+    // Containers in no order, one of them twice, one without entries.
+    let containers: Vec<_> = [5, 3, 9, 3, 7].map(|n| (container(n), n as u32)).to_vec();
+    let mut numbered = Vec::new();
+    let mut all = Vec::new();
+    let mut random = Random::new(1);
+    for slot in 0..4000 {
+        let number = [0, 1, 2, 3][random.index(4)];
+        let prefix = random.below(3000);
+        numbered.push(RunEntry {
+            prefix,
+            container: number,
+            slot: Slot(slot),
+        });
+        all.push(entry(prefix, [5, 3, 9, 3][number as usize], slot));
+    }
+    numbered.push(numbered[0]);
+    set.write_numbered(&containers, &mut numbered).unwrap();
+    assert_is_model(&set, &all, 1);
+    assert!([3, 5, 7, 9].iter().all(|&n| set.covered(container(n))));
+    assert_eq!(set.metadata_bytes(container(9)), Some(9));
+    assert_eq!(set.statistics().entries, 4000);
 }
 
 #[test]
@@ -247,7 +297,7 @@ fn many_runs_are_merged_in_little_memory() {
     let store = new_store();
     let all = fill(&open_set(&store, MEMORY_BYTES), 60, 100);
     let set = open_set(&store, MEMORY_BYTES_MIN);
-    let summary = set.merge_if_needed(1, &all_live).unwrap();
+    let summary = set.merge_all(&all_live).unwrap();
     assert!(summary.runs_written > 1, "not all at once: {summary:?}");
     assert_eq!(index_keys(&store).len(), 1);
     assert_is_model(&set, &all, 3);
@@ -261,13 +311,13 @@ fn a_merge_may_die_at_any_change() {
         let medium = Arc::new(origin.fork());
         let failing = FailingStore::new(&medium, changes, i64::MAX);
         let set = open_set(&failing, MEMORY_BYTES);
-        let outcome = set.merge_if_needed(1, &all_live);
+        let outcome = set.merge_all(&all_live);
         assert_eq!(outcome.is_ok(), changes == 11, "one put and ten deletes");
         assert_is_model(&set, &all, 13);
         let reopened = open_set(&medium, MEMORY_BYTES);
         assert_is_model(&reopened, &all, 13);
         assert!(reopened.damaged().is_empty());
-        reopened.merge_if_needed(1, &all_live).unwrap();
+        reopened.merge_all(&all_live).unwrap();
         assert_eq!(reopened.statistics().entries as usize, all.len());
         assert_is_model(&reopened, &all, 13);
     }
@@ -280,7 +330,7 @@ fn a_merge_drops_what_is_dead() {
     let mut all = fill(&set, 3, 500);
     let dead: HashSet<_> = (1000..2000).step_by(2).map(container).collect();
     let live = |container| !dead.contains(&container);
-    let summary = set.merge_if_needed(1, &live).unwrap();
+    let summary = set.merge_all(&live).unwrap();
     assert_eq!(
         (summary.entries_before, summary.entries_after),
         (1500, 1250)
@@ -340,7 +390,7 @@ fn damage_is_named_and_passed_over() {
 
     // Merges leave it alone, found damaged before or while merging.
     for set in [set, open_set(&store, MEMORY_BYTES)] {
-        let summary = set.merge_if_needed(1, &all_live).unwrap();
+        let summary = set.merge_all(&all_live).unwrap();
         assert!(summary.runs_merged <= 2);
         assert_eq!(set.damaged().len(), 3);
         assert!(keys[..3].iter().all(|key| store.keys().contains(key)));
@@ -370,7 +420,7 @@ fn unknown_epochs_and_fields_are_passed_over() {
     run.store_object(run.with_footer(|footer| footer.extend_from_slice(&[100, 1, 7])));
     let set = open_set(&store, MEMORY_BYTES);
     let all = fill(&set, 4, 100);
-    set.merge_if_needed(1, &all_live).unwrap();
+    set.merge_all(&all_live).unwrap();
     assert_eq!(
         index_keys(&store).len(),
         2,
@@ -387,7 +437,7 @@ fn another_client_may_merge() {
     let set = open_set(&store, MEMORY_BYTES_MIN);
     let all = fill(&set, 12, 2000);
     let other = open_set(&store, MEMORY_BYTES);
-    other.merge_if_needed(1, &all_live).unwrap();
+    other.merge_all(&all_live).unwrap();
     store.reset_counts();
     let mut out = Vec::new();
     for entry in all.iter().step_by(17) {
@@ -405,10 +455,8 @@ fn another_client_may_merge() {
     // Merging what another one has merged meanwhile.
     let set = open_set(&store, MEMORY_BYTES);
     let more = fill(&set, 3, 300);
-    open_set(&store, MEMORY_BYTES)
-        .merge_if_needed(1, &all_live)
-        .unwrap();
-    set.merge_if_needed(2, &all_live).unwrap();
+    open_set(&store, MEMORY_BYTES).merge_all(&all_live).unwrap();
+    set.merge_all(&all_live).unwrap();
     assert_is_model(&set, &more, 17);
     assert_is_model(&set, &all, 17);
     assert!(set.damaged().is_empty());
@@ -419,15 +467,13 @@ fn another_client_may_merge() {
 fn what_was_found_before_a_run_vanished_is_not_found_twice() {
     let store = new_store();
     let set = open_set(&store, MEMORY_BYTES);
-    let (shared, own) = (entry(7, 0, 0), entry(9, 0, 1));
+    let (shared, own) = (entry(7, 0, 0), entry(3, 0, 1));
     set.write_run(&mut [shared, own], &[]).unwrap();
     let other = entry(7, 1, 0);
     set.write_run(&mut [other], &[]).unwrap();
-    // The block of the first run is cached, and the filters, but not the second run's block.
-    assert_eq!(candidates(&set, 9).len(), 1);
-    open_set(&store, MEMORY_BYTES)
-        .merge_if_needed(1, &all_live)
-        .unwrap();
+    // The block of the first run is cached, but not the second run's, which begins above it.
+    assert_eq!(candidates(&set, 3).len(), 1);
+    open_set(&store, MEMORY_BYTES).merge_all(&all_live).unwrap();
     let mut out = Vec::new();
     set.candidates(7, &mut out);
     out.sort_unstable();
@@ -441,7 +487,7 @@ fn assert_merges_refuse(run: &TestRun, forged: Vec<u8>) {
     run.store_object(forged);
     let set = open_set(&run.store, MEMORY_BYTES);
     let all = fill(&set, 3, 200);
-    set.merge_if_needed(1, &all_live).unwrap();
+    set.merge_all(&all_live).unwrap();
     assert!(matches!(&set.damaged()[..], [(key, _)] if *key == run.key));
     assert_eq!(set.statistics().runs, 2);
     assert_is_model(&set, &all, 3);
@@ -506,7 +552,7 @@ fn a_run_found_damaged_by_a_merge_covers_nothing() {
     let set = open_set(&store, MEMORY_BYTES);
     let is_covered = |entry: &&IndexEntry| set.covered(entry.address.container);
     assert_eq!(all.iter().filter(is_covered).count(), 3000);
-    set.merge_if_needed(1, &all_live).unwrap();
+    set.merge_all(&all_live).unwrap();
     assert_eq!(all.iter().filter(is_covered).count(), 2000);
     assert_eq!((set.damaged().len(), set.statistics().runs), (1, 2));
 }
@@ -537,11 +583,11 @@ fn memory_stays_below_its_limit() {
     let set = open_set(&store, MEMORY_BYTES_MIN);
     let assert_bounded = || {
         let statistics = set.statistics();
-        let used = statistics.footer_bytes + statistics.cache_bytes;
+        let used = statistics.memory_bytes();
         assert!(used <= MEMORY_BYTES_MIN as u64, "{statistics:?}");
     };
     let mut random = Random::new(2);
-    for round in 0..3000 {
+    for round in 0..6000 {
         let wanted = entries[random.index(count)];
         assert!(candidates(&set, wanted.prefix).contains(&wanted.address));
         candidates(&set, random.bits());
@@ -551,14 +597,106 @@ fn memory_stays_below_its_limit() {
     }
     let statistics = set.statistics();
     assert!(
-        statistics.cache_bytes > MEMORY_BYTES_MIN as u64 * 8 / 10,
+        statistics.memory_bytes() > MEMORY_BYTES_MIN as u64 * 8 / 10,
         "it is used: {statistics:?}"
     );
+    assert!(statistics.filter_bytes > 0, "{statistics:?}");
     assert!(statistics.store_bytes as f64 / (count as f64) < 11.0);
-    // Runs that come make the cache give way.
+    // Runs that come make planes and blocks give way.
     let mut more = synthetic(3, 10_000, 40_000, 1);
     set.write_run(&mut more, &[]).unwrap();
     assert_bounded();
+    // And so does what others need.
+    set.set_reserved(3 << 20, 0);
+    assert_bounded();
+}
+
+/// Blocks read a look-up of prefixes that are not there.
+fn block_reads_a_miss(set: &RunSet, misses: u64) -> f64 {
+    let mut random = Random::new(77);
+    let before = set.statistics().block_reads;
+    for _ in 0..misses {
+        set.candidates(random.bits(), &mut Vec::new());
+    }
+    (set.statistics().block_reads - before) as f64 / misses as f64
+}
+
+#[test]
+fn filters_come_and_small_runs_have_both_planes() {
+    let store = new_store();
+    let writing = open_set(&store, 64 << 20);
+    for (number, count) in [1_500_000, 200_000, 20_000].into_iter().enumerate() {
+        let mut entries = synthetic(number as u64, number as u64 * 10_000, count, 500);
+        writing.write_run(&mut entries, &[]).unwrap();
+    }
+    let all_planes = 1_720_000.0 * 1.1;
+    // Room for the first plane of the largest run and both of the others, and a few blocks.
+    let set = open_set(&store, MEMORY_BYTES_MIN);
+    set.set_reserved(MEMORY_BYTES_MIN - 1_600_000, 0);
+    let cold = block_reads_a_miss(&set, 20_000);
+    let warm = block_reads_a_miss(&set, 20_000);
+    println!(
+        "{cold:.3} blocks a miss at first, then {warm:.3}: {:?}",
+        set.statistics()
+    );
+    assert!(warm < 0.1, "1/16 and two times 1/256: {warm}");
+    let own = |run: &Arc<RunReader>, plane| run.planes().own_bytes(plane) as f64;
+    for run in set.runs().iter() {
+        let entries = run.footer().entries as f64;
+        let is_small = entries < 1e6;
+        assert!(own(run, 0) > 0.54 * entries, "{entries} entries");
+        assert!(
+            !is_small || own(run, 1) > 0.54 * entries,
+            "{entries} entries"
+        );
+    }
+    // With room for all, all are here; with less again, the least worthy go.
+    let set = open_set(&store, 64 << 20);
+    block_reads_a_miss(&set, 300_000);
+    assert!(set.statistics().filter_bytes as f64 > all_planes * 0.98);
+    set.set_reserved((64 << 20) - 3_200_000, 0);
+    assert!((set.statistics().filter_bytes as f64) < all_planes * 0.7);
+    assert!(block_reads_a_miss(&set, 20_000) < 0.1);
+    assert!(set.damaged().is_empty());
+}
+
+#[test]
+fn too_little_memory_costs_a_block_a_run_and_no_more() {
+    let store = new_store();
+    let writing = open_set(&store, 64 << 20);
+    for number in 0..2 {
+        let mut entries = synthetic(number, number * 10_000, 1_000_000, 500);
+        writing.write_run(&mut entries, &[]).unwrap();
+    }
+    let set = open_set(&store, MEMORY_BYTES_MIN);
+    set.set_reserved(MEMORY_BYTES_MIN - 500_000, 0);
+    let misses = 5000;
+    let reads = block_reads_a_miss(&set, misses);
+    let statistics = set.statistics();
+    println!("{reads:.2} blocks a miss: {statistics:?}");
+    assert!(reads <= 2.0);
+    let planes = statistics.filter_read_bytes as f64 / misses as f64;
+    assert!(
+        planes < 16_384.0,
+        "filters do not thrash: {planes} B a miss"
+    );
+}
+
+#[test]
+fn a_damaged_plane_is_named_once() {
+    let store = new_store();
+    let all = fill(&open_set(&store, MEMORY_BYTES), 1, 4000);
+    let key = index_keys(&store)[0];
+    let set = open_set(&store, MEMORY_BYTES);
+    let blocks = set.runs()[0].footer().fences.len();
+    store.corrupt(&key, |object| object[blocks * BLOCK_BYTES + 5] ^= 1);
+    block_reads_a_miss(&set, 3000);
+    assert!(matches!(&set.damaged()[..], [(named, _)] if *named == key));
+    assert!(!set.covered(all[0].address.container));
+    assert_is_model(&set, &all, 1);
+    let statistics = set.statistics();
+    assert_eq!(statistics.filter_reads, 2, "the second plane still serves");
+    assert!(statistics.filter_rejects > 1000);
 }
 
 #[test]
@@ -575,13 +713,21 @@ fn look_ups_go_on_while_runs_are_merged() {
                 }
             });
         }
-        for round in 0..20 {
+        // One thread merges again and again while another writes.
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                set.merge(&all_live, &is_done).unwrap();
+            }
+        });
+        for round in 0..40 {
             let mut entries = synthetic(900 + round, 100_000 + round, 50, 50);
             set.write_run(&mut entries, &[]).unwrap();
-            set.merge_if_needed(1 + round as usize % 3, &all_live)
-                .unwrap();
+            assert_is_model(&set, &entries, 7);
         }
         is_done.store(true, Ordering::Relaxed);
     });
     assert!(set.damaged().is_empty());
+    set.merge_all(&all_live).unwrap();
+    assert_is_model(&set, &all, 1);
+    assert_eq!(set.statistics().entries, 12_000 + 40 * 50);
 }

@@ -13,24 +13,41 @@ pub struct IndexStatistics {
     pub store_bytes: u64,
     /// Memory that footers take, which stay while a run is open.
     pub footer_bytes: u64,
-    /// Memory that cached blocks and filters take.
+    /// Memory that planes of filters take.
+    pub filter_bytes: u64,
+    /// Memory that cached blocks take.
     pub cache_bytes: u64,
+    /// Memory that is reserved: for a run being written, for recent chunks, for the containers that
+    /// are there.
+    pub reserved_bytes: u64,
     /// Look-ups so far.
     pub lookups: u64,
     /// Runs that a filter ruled out without reading a block.
     pub filter_rejects: u64,
     /// Runs where a filter said maybe and no entry was found.
     pub filter_false_positives: u64,
+    /// Runs that had no filter in memory and no entry.
+    pub unfiltered_misses: u64,
     /// Blocks read from the store for look-ups.
     pub block_reads: u64,
-    /// Filter partitions read from the store for look-ups.
+    /// Planes of filters read from the store.
     pub filter_reads: u64,
+    /// Their bytes.
+    pub filter_read_bytes: u64,
     /// Blocks read from the store for merges.
     pub merge_block_reads: u64,
     /// Runs written, by merges too.
     pub runs_written: u64,
     /// Bytes of these runs.
     pub bytes_written: u64,
+}
+
+impl IndexStatistics {
+    /// All memory that the index counts.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.footer_bytes + self.filter_bytes + self.cache_bytes + self.reserved_bytes
+    }
 }
 
 /// The counters behind [`IndexStatistics`], shared by all runs of a set.
@@ -40,7 +57,9 @@ pub(super) struct Counters {
     pub(super) filter_rejects: Counter,
     pub(super) filter_false_positives: Counter,
     pub(super) block_reads: Counter,
+    pub(super) unfiltered_misses: Counter,
     pub(super) filter_reads: Counter,
+    pub(super) filter_read_bytes: Counter,
     pub(super) merge_block_reads: Counter,
     pub(super) runs_written: Counter,
     pub(super) bytes_written: Counter,

@@ -11,13 +11,14 @@ use zeroize::Zeroizing;
 use super::block::BLOCK_BYTES;
 use super::cache::PieceCache;
 use super::run_reader::{RunContext, RunReader};
-use super::run_writer::RunWriter;
+use super::run_writer::{ContainerTable, RunWriter};
 use super::statistics::Counters;
 use super::{IndexEntry, RunSet};
 use crate::container::{ChunkAddress, ContainerId, Slot};
 use crate::format::{LENGTH_TAG_BYTES, Vault};
 use crate::object::{
-    MemoryStore, ObjectId, ObjectKey, ObjectKind, ObjectStore, PutOutcome, StoreError, Tail,
+    MemoryStore, ObjectId, ObjectKey, ObjectKind, ObjectStore, ObjectWriter, PutOutcome,
+    StoreError, Tail, WholeWriter,
 };
 
 /// A vault with the secrets of `epochs`.
@@ -96,6 +97,20 @@ pub(super) fn model_of<'a>(
     model
 }
 
+/// A run of partitions that a test can fill.
+pub(super) fn begin<'a>(
+    store: &'a MemoryStore,
+    vault: &Vault,
+    id: ObjectId,
+    ids: Vec<ContainerId>,
+) -> RunWriter<'a> {
+    let table = ContainerTable {
+        metadata_bytes: Vec::new(),
+        ids,
+    };
+    RunWriter::begin(store, vault, id, table, 1 << 15).unwrap()
+}
+
 /// One run in a store of its own.
 pub(super) struct TestRun {
     pub(super) store: Arc<MemoryStore>,
@@ -112,14 +127,18 @@ impl TestRun {
         let table: BTreeSet<_> = sorted.iter().map(|entry| entry.address.container).collect();
         let table: Vec<_> = table.into_iter().collect();
         let id = ObjectId([3; 16]);
-        let mut writer = RunWriter::new(&vault, id, table.clone(), sorted.len());
+        let store = Arc::new(MemoryStore::new());
+        let mut writer = begin(&*store, &vault, id, table.clone());
         for entry in &sorted {
             let number = table.binary_search(&entry.address.container).unwrap();
-            writer.push(entry.prefix, number as u32, entry.address.slot);
+            let number = number as u32;
+            writer
+                .push(entry.prefix, number, entry.address.slot)
+                .unwrap();
         }
-        let (key, object) = writer.finish(Vec::new());
-        let store = Arc::new(MemoryStore::new());
-        store.put(&key, &object).unwrap();
+        let (key, object_bytes) = writer.finish(Vec::new()).unwrap();
+        let object = store.object(&key).unwrap();
+        assert_eq!(object.len() as u64, object_bytes);
         Self {
             store,
             vault,
@@ -133,6 +152,7 @@ impl TestRun {
             store: self.store.clone(),
             cache: Arc::new(PieceCache::new(cache_bytes)),
             counters: Arc::new(Counters::default()),
+            planes_bytes: Arc::default(),
         }
     }
 
@@ -148,7 +168,7 @@ impl TestRun {
         self.store.insert_raw(self.key, object);
     }
 
-    /// The object with the plaintext of block `number` changed and sealed again.
+    /// The object with the plaintext of block `number` (of the first partition) changed and sealed again.
     pub(super) fn with_block(&self, number: usize, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
         let mut object = self.object.clone();
         let sealer = self.vault.new_object(self.key);
@@ -221,6 +241,10 @@ impl ObjectStore for FailingStore {
     fn put(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
         self.count_down(&self.changes_left, key)?;
         self.inner.put(key, bytes)
+    }
+
+    fn create(&self, key: &ObjectKey) -> Result<Box<dyn ObjectWriter + '_>, StoreError> {
+        Ok(Box::new(WholeWriter::new(self, key)))
     }
 
     fn put_if_absent(&self, key: &ObjectKey, bytes: &[u8]) -> Result<PutOutcome, StoreError> {

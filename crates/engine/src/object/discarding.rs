@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{ObjectId, ObjectKey, ObjectKind, ObjectStore, PutOutcome, StoreError, Tail};
+use super::{
+    ObjectId, ObjectKey, ObjectKind, ObjectStore, ObjectWriter, PutOutcome, StoreError, Tail,
+};
 
 /// Gives what another store has; takes everything and keeps nothing.
 pub struct DiscardingStore(Arc<dyn ObjectStore>);
@@ -15,6 +17,19 @@ impl DiscardingStore {
     }
 }
 
+/// An object that goes nowhere.
+struct Discarded;
+
+impl ObjectWriter for Discarded {
+    fn write(&mut self, _: &[u8]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
 impl ObjectStore for DiscardingStore {
     fn location(&self) -> String {
         self.0.location()
@@ -22,6 +37,10 @@ impl ObjectStore for DiscardingStore {
 
     fn put(&self, _: &ObjectKey, _: &[u8]) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    fn create(&self, _: &ObjectKey) -> Result<Box<dyn ObjectWriter + '_>, StoreError> {
+        Ok(Box::new(Discarded))
     }
 
     fn put_if_absent(&self, _: &ObjectKey, _: &[u8]) -> Result<PutOutcome, StoreError> {

@@ -48,6 +48,13 @@ pub trait FileSystem: Send + Sync {
     /// with a part of the bytes may be left, for the caller to remove.
     fn write_new_file(&self, path: &str, bytes: &[u8]) -> io::Result<Self::File>;
 
+    /// Appends `bytes` to a file that [`FileSystem::write_new_file`] of this process returned, and
+    /// that nobody else writes to. Durable after `sync_file` of the same handle.
+    ///
+    /// # Errors
+    /// What the medium says; a part of the bytes may be written then.
+    fn append(&self, file: &Self::File, bytes: &[u8]) -> io::Result<()>;
+
     /// Opens a file for reading and for `sync_file`.
     ///
     /// # Errors

@@ -9,8 +9,10 @@
 //! A sync that failed is never repeated: the file is removed and the error returned; a failed
 //! sync of a directory closes it for writing until the store is opened again.
 //!
-//! Limits: objects are held whole in memory while written. One put costs two syncs; puts from
-//! several threads overlap but for the sync of one and the same directory.
+//! An object in parts goes the same way: its file in `tmp/` grows, and is synced when it is whole.
+//!
+//! One put costs two syncs; puts from several threads overlap but for the sync of one and the same
+//! directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -21,7 +23,7 @@ use super::directories::{Directories, Directory, shard_of_name};
 use super::filesystem::FileSystem;
 use super::key::{ObjectId, ObjectKey, ObjectKind};
 use super::os_filesystem::{CLAIM_SUFFIX, OsFileSystem};
-use super::{ObjectStore, PutOutcome, StoreError, Tail};
+use super::{ObjectStore, ObjectWriter, PutOutcome, StoreError, Tail};
 
 /// Where files lie until they are whole and durable.
 const TEMPORARY_DIRECTORY: &str = "tmp";
@@ -160,21 +162,27 @@ impl<F: FileSystem> LocalStore<F> {
 
     /// The whole of a put; see the top of this file.
     fn store(&self, key: &ObjectKey, bytes: &[u8]) -> io::Result<PutOutcome> {
-        let directory = Directory::of(key);
-        self.directories.prepare(&self.filesystem, directory)?;
-        let temporary = self.write_temporary(bytes)?;
+        self.directories
+            .prepare(&self.filesystem, Directory::of(key))?;
+        let (temporary, file) = self.begin_temporary(bytes)?;
+        self.publish(key, &temporary, &file)
+    }
+
+    /// Makes a file in `tmp/` durable and gives it its name, or removes it.
+    fn publish(&self, key: &ObjectKey, temporary: &str, file: &F::File) -> io::Result<PutOutcome> {
         let path = key.to_string();
-        match self.filesystem.publish(&temporary, &path) {
-            Ok(()) => {}
-            Err(error) => {
-                self.discard(&temporary);
-                return match error.kind() {
-                    ErrorKind::AlreadyExists => Ok(PutOutcome::Exists),
-                    _ => Err(error),
-                };
-            }
+        let published = self
+            .filesystem
+            .sync_file(file)
+            .and_then(|()| self.filesystem.publish(temporary, &path));
+        if let Err(error) = published {
+            self.discard(temporary);
+            return match error.kind() {
+                ErrorKind::AlreadyExists => Ok(PutOutcome::Exists),
+                _ => Err(error),
+            };
         }
-        match self.directories.sync(&self.filesystem, directory) {
+        match self.directories.sync(&self.filesystem, Directory::of(key)) {
             Ok(()) => Ok(PutOutcome::Created),
             Err(error) => {
                 self.discard(&path);
@@ -183,8 +191,8 @@ impl<F: FileSystem> LocalStore<F> {
         }
     }
 
-    /// Writes `bytes` to a new file in `tmp/`, durably, and returns its path.
-    fn write_temporary(&self, bytes: &[u8]) -> io::Result<String> {
+    /// Writes `bytes` to a new file in `tmp/`, and returns its path with it.
+    fn begin_temporary(&self, bytes: &[u8]) -> io::Result<(String, F::File)> {
         let path = format!("{TEMPORARY_DIRECTORY}/{}", ObjectId::random());
         let written = match self.filesystem.write_new_file(&path, bytes) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -194,14 +202,26 @@ impl<F: FileSystem> LocalStore<F> {
             }
             result => result,
         };
-        match written.and_then(|file| self.filesystem.sync_file(&file)) {
-            Ok(()) => Ok(path),
+        match written {
+            Ok(file) => Ok((path, file)),
             Err(error) => {
                 if error.kind() != ErrorKind::AlreadyExists {
                     self.discard(&path);
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// What a put that should have created its object has come to.
+    fn created(&self, key: &ObjectKey, outcome: io::Result<PutOutcome>) -> Result<(), StoreError> {
+        match outcome {
+            Ok(PutOutcome::Created) => Ok(()),
+            Ok(PutOutcome::Exists) => {
+                let source = io::Error::from(ErrorKind::AlreadyExists);
+                Err(self.io_error("write", key.to_string(), source))
+            }
+            Err(source) => Err(self.write_error("write", key, source)),
         }
     }
 
@@ -362,20 +382,71 @@ impl<F: FileSystem> LocalStore<F> {
     }
 }
 
+/// An object in parts: its file in `tmp/`.
+struct LocalWriter<'a, F: FileSystem> {
+    store: &'a LocalStore<F>,
+    key: ObjectKey,
+    /// Where the file is, until it is published or removed.
+    temporary: Option<String>,
+    file: F::File,
+    is_failed: bool,
+}
+
+impl<F: FileSystem> ObjectWriter for LocalWriter<'_, F> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        let appended = if self.is_failed {
+            Err(io::Error::other("an earlier write has failed"))
+        } else {
+            self.store.filesystem.append(&self.file, bytes)
+        };
+        appended.map_err(|source| {
+            self.is_failed = true;
+            self.store.write_error("write", &self.key, source)
+        })
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), StoreError> {
+        if self.is_failed {
+            self.write(&[])?;
+        }
+        let outcome = match self.temporary.take() {
+            Some(temporary) => self.store.publish(&self.key, &temporary, &self.file),
+            None => Err(io::Error::other("it was finished before")),
+        };
+        self.store.created(&self.key, outcome)
+    }
+}
+
+impl<F: FileSystem> Drop for LocalWriter<'_, F> {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            self.store.discard(temporary);
+        }
+    }
+}
+
 impl<F: FileSystem> ObjectStore for LocalStore<F> {
     fn location(&self) -> String {
         self.location.clone()
     }
 
     fn put(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
-        match self.store(key, bytes) {
-            Ok(PutOutcome::Created) => Ok(()),
-            Ok(PutOutcome::Exists) => {
-                let source = io::Error::from(ErrorKind::AlreadyExists);
-                Err(self.io_error("write", key.to_string(), source))
-            }
-            Err(source) => Err(self.write_error("write", key, source)),
-        }
+        self.created(key, self.store(key, bytes))
+    }
+
+    fn create(&self, key: &ObjectKey) -> Result<Box<dyn ObjectWriter + '_>, StoreError> {
+        let begun = self
+            .directories
+            .prepare(&self.filesystem, Directory::of(key))
+            .and_then(|()| self.begin_temporary(&[]));
+        let (temporary, file) = begun.map_err(|source| self.write_error("write", key, source))?;
+        Ok(Box::new(LocalWriter {
+            store: self,
+            key: *key,
+            temporary: Some(temporary),
+            file,
+            is_failed: false,
+        }))
     }
 
     fn put_if_absent(&self, key: &ObjectKey, bytes: &[u8]) -> Result<PutOutcome, StoreError> {

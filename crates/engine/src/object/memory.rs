@@ -9,13 +9,13 @@ use std::io::{self, ErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::key::{ObjectId, ObjectKey, ObjectKind};
-use super::{ObjectStore, PutOutcome, StoreError, Tail};
+use super::{ObjectStore, ObjectWriter, PutOutcome, StoreError, Tail, WholeWriter};
 
 /// How often a [`MemoryStore`] was asked for what; calls that failed count too, bytes count
 /// when they were stored or handed out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OperationCounts {
-    /// Calls of `put` and `put_if_absent`.
+    /// Calls of `put` and `put_if_absent`, and objects that were finished.
     pub puts: u64,
     /// Bytes stored.
     pub put_bytes: u64,
@@ -172,6 +172,10 @@ impl ObjectStore for MemoryStore {
                 source: io::Error::from(ErrorKind::AlreadyExists),
             }),
         }
+    }
+
+    fn create(&self, key: &ObjectKey) -> Result<Box<dyn ObjectWriter + '_>, StoreError> {
+        Ok(Box::new(WholeWriter::new(self, key)))
     }
 
     fn put_if_absent(&self, key: &ObjectKey, bytes: &[u8]) -> Result<PutOutcome, StoreError> {

@@ -6,7 +6,8 @@
 //!
 //! Invariants that every store upholds:
 //! * an object is visible whole or not at all (no partial object after a crash);
-//! * when [`ObjectStore::put`] returns `Ok`, the object survives a crash of the machine;
+//! * when [`ObjectStore::put`] or [`ObjectWriter::finish`] returns `Ok`, the object survives a crash
+//!   of the machine;
 //! * names that are no [`ObjectKey`] are left alone: never listed, never deleted.
 
 mod directories;
@@ -16,6 +17,7 @@ mod key;
 mod local;
 mod memory;
 mod os_filesystem;
+mod whole_writer;
 
 pub use discarding::DiscardingStore;
 pub use filesystem::{FileStatus, FileSystem};
@@ -23,6 +25,7 @@ pub use key::{BadObjectId, ObjectId, ObjectKey, ObjectKind};
 pub use local::{LocalStore, TEMPORARY_STALE_AFTER};
 pub use memory::{MemoryStore, OperationCounts};
 pub use os_filesystem::OsFileSystem;
+pub use whole_writer::WholeWriter;
 
 use std::io;
 
@@ -113,6 +116,21 @@ impl StoreError {
     }
 }
 
+/// An object on its way into a store. All calls block.
+pub trait ObjectWriter: Send {
+    /// Appends `bytes`: neither visible nor durable yet.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::put`]. A writer that failed once stays failed.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// Makes the object visible, and durable: after `Ok` it survives a crash.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::put`]; the object is then not visible, or whole.
+    fn finish(self: Box<Self>) -> Result<(), StoreError>;
+}
+
 /// A flat map from [`ObjectKey`] to immutable bytes. All calls block; all are safe from
 /// several threads and several processes at once.
 pub trait ObjectStore: Send + Sync {
@@ -125,6 +143,14 @@ pub trait ObjectStore: Send + Sync {
     /// # Errors
     /// [`StoreError::Full`] or [`StoreError::Io`]; the object is then not visible, or whole.
     fn put(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// Begins an object that is written in parts, in the memory of a part. Nothing is visible under
+    /// `key`, which must be new, before [`ObjectWriter::finish`]; dropped before that, the writer
+    /// leaves nothing.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::put`]. Stores may find out only when it is finished.
+    fn create(&self, key: &ObjectKey) -> Result<Box<dyn ObjectWriter + '_>, StoreError>;
 
     /// Stores `bytes` under `key` durably unless an object is there already. Only the
     /// creation of a repository may rest on this: some servers ignore the condition.

@@ -31,8 +31,8 @@ const ENTRIES: u64 = 5000;
 /// An announced body is laid out up to this length.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// A plaintext in the place of a good one: `u8` says which (0 the footer, 1 a filter, other
-/// numbers a block), the rest is the plaintext.
+/// A plaintext in the place of a good one: `u8` says which (0 the footer, 1 the planes of filters,
+/// other numbers a block), the rest is the plaintext.
 pub fn parts(bytes: &[u8]) {
     let Some((&which, part)) = bytes.split_first() else {
         return;
@@ -40,7 +40,7 @@ pub fn parts(bytes: &[u8]) {
     let mut parts = Parts::sample().clone();
     match which {
         0 => parts.footer = part.to_vec(),
-        1 => parts.filter = part.to_vec(),
+        1 => parts.plane = part.to_vec(),
         _ => {
             let block = usize::from(which - 2) % parts.blocks.len();
             parts.blocks[block] = part.to_vec();
@@ -78,7 +78,7 @@ fn ask(hostile: Vec<u8>) {
         assert!(set.covered(good[0].address.container));
     };
     look();
-    set.merge_if_needed(1, &|_| true).expect("memory takes it");
+    set.merge_all(&|_| true).expect("memory takes it");
     look();
     let statistics = set.statistics();
     assert!((1..=2).contains(&statistics.runs));
@@ -105,7 +105,7 @@ fn entry(number: u64, container: u8) -> IndexEntry {
 struct Parts {
     footer: Vec<u8>,
     blocks: Vec<Vec<u8>>,
-    filter: Vec<u8>,
+    plane: Vec<u8>,
 }
 
 impl Parts {
@@ -136,17 +136,18 @@ impl Parts {
         let (body, footer) = object.split_at(object.len() - footer_bytes);
         let footer = open(&sealer, 1, footer);
         let announced = Announced::read(&footer).expect("the footer is good");
-        let (blocks, filter) = body.split_at(announced.blocks * BLOCK_BYTES);
+        let (blocks, planes) = body.split_at(announced.blocks * BLOCK_BYTES);
         let blocks: Vec<_> = blocks
             .chunks(BLOCK_BYTES)
             .zip(2..)
             .map(|(block, piece)| open(&sealer, piece, block))
             .collect();
-        let filter = open(&sealer, 2 + blocks.len() as u32, filter);
+        let plane = &planes[..announced.partitions[0].1];
+        let plane = open(&sealer, 2 + blocks.len() as u32, plane);
         Self {
             footer,
             blocks,
-            filter,
+            plane,
         }
     }
 
@@ -154,14 +155,22 @@ impl Parts {
     fn seal(&self) -> Vec<u8> {
         let sealer = vault().new_object(KEY);
         let announced = Announced::read(&self.footer).unwrap_or_default();
-        let block_lengths = std::iter::repeat_n(BLOCK_BYTES, announced.blocks.min(1 << 10));
-        let blocks = self.blocks.iter().cycle().zip(block_lengths);
-        let filters = announced
-            .filter_lengths
-            .iter()
-            .map(|&length| (&self.filter, length));
+        let mut blocks = self.blocks.iter().cycle();
+        let mut pieces = Vec::new();
+        let ends = announced.partitions.iter().skip(1).map(|next| next.0);
+        let ends = ends.chain([announced.blocks]);
+        for (&(first, plane_bytes), end) in announced.partitions.iter().zip(ends).take(1 << 10) {
+            let count = end.saturating_sub(first).min(1 << 10);
+            pieces.extend(
+                blocks
+                    .by_ref()
+                    .take(count)
+                    .map(|block| (block, BLOCK_BYTES)),
+            );
+            pieces.extend([(&self.plane, plane_bytes); 2]);
+        }
         let mut object = Vec::new();
-        for (piece, (plain, sealed_bytes)) in (2..).zip(blocks.chain(filters)) {
+        for (piece, (plain, sealed_bytes)) in (2..).zip(pieces) {
             let start = object.len();
             let Some(length) = sealed_bytes.checked_sub(SEAL_TAG_BYTES) else {
                 break;
@@ -192,7 +201,8 @@ fn open(sealer: &ObjectSealer, piece: u32, sealed: &[u8]) -> Vec<u8> {
 #[derive(Default)]
 struct Announced {
     blocks: usize,
-    filter_lengths: Vec<usize>,
+    /// First block, and sealed bytes of each of the two planes.
+    partitions: Vec<(usize, usize)>,
 }
 
 impl Announced {
@@ -208,9 +218,14 @@ impl Announced {
                 }
                 7 => {
                     while !value.is_empty() {
+                        let first_block = value.varint()? as usize;
                         value.varint()?;
+                        let segment_bits = value.varint()?.min(20);
+                        let segments = value.varint()?.min(1 << 30);
                         value.varint()?;
-                        announced.filter_lengths.push(value.varint()? as usize);
+                        let slots = (segments + 3) << segment_bits;
+                        let plane_bytes = slots as usize / 2 + SEAL_TAG_BYTES;
+                        announced.partitions.push((first_block, plane_bytes));
                     }
                 }
                 _ => {}
@@ -224,12 +239,12 @@ pub fn parts_samples() -> Vec<Vec<u8>> {
     let Parts {
         footer,
         blocks,
-        filter,
+        plane,
     } = Parts::sample();
     let sample = |which: u8, part: &[u8]| [&[which], part].concat();
     vec![
         sample(0, footer),
-        sample(1, filter),
+        sample(1, plane),
         sample(2, &blocks[0]),
         sample(3, &blocks[1]),
     ]

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use engine::object::{
-    FileStatus, FileSystem, LocalStore, ObjectId, ObjectKey, ObjectKind, ObjectStore, PutOutcome,
-    StoreError, Tail,
+    FileStatus, FileSystem, LocalStore, ObjectId, ObjectKey, ObjectKind, ObjectStore, ObjectWriter,
+    PutOutcome, StoreError, Tail, WholeWriter,
 };
 use testkit::CrashDisk;
 
@@ -32,6 +32,10 @@ impl FileSystem for Forgetful {
 
     fn write_new_file(&self, path: &str, bytes: &[u8]) -> io::Result<Self::File> {
         self.disk.write_new_file(path, bytes)
+    }
+
+    fn append(&self, file: &Self::File, bytes: &[u8]) -> io::Result<()> {
+        self.disk.append(file, bytes)
     }
 
     fn open_file(&self, path: &str) -> io::Result<Self::File> {
@@ -117,6 +121,10 @@ impl ObjectStore for Broken {
             Some((key, bytes)) => self.store.put(&key, &bytes),
             None => Ok(()),
         }
+    }
+
+    fn create(&self, key: &ObjectKey) -> Result<Box<dyn ObjectWriter + '_>, StoreError> {
+        Ok(Box::new(WholeWriter::new(self, key)))
     }
 
     fn put_if_absent(&self, key: &ObjectKey, bytes: &[u8]) -> Result<PutOutcome, StoreError> {

@@ -79,6 +79,7 @@ struct State {
 enum Change {
     CreateDir(String),
     WriteNewFile(String, Arc<[u8]>),
+    Append(NodeId, Arc<[u8]>),
     Publish(String, String),
     RemoveFile(String),
 }
@@ -274,6 +275,18 @@ impl FileSystem for CrashDisk {
         Ok(CrashFile { node })
     }
 
+    fn append(&self, file: &CrashFile, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.lock();
+        state.begin(Some(Change::Append(file.node, Arc::from(bytes))))?;
+        let clock = state.clock;
+        let fit = state.take_room(bytes.len());
+        state.tree.append(file.node, &bytes[..fit], clock)?;
+        if fit < bytes.len() {
+            return Err(Errno::NOSPC.into());
+        }
+        Ok(())
+    }
+
     fn open_file(&self, path: &str) -> io::Result<CrashFile> {
         let state = self.lock();
         state.alive()?;
@@ -379,17 +392,18 @@ fn apply_by_chance(tree: &mut Tree, change: &Change, clock: Duration, random: &m
     if fate == 0 {
         return;
     }
+    let mut part_by_chance = |bytes: &Arc<[u8]>| -> Arc<[u8]> {
+        if fate == 1 {
+            return Arc::clone(bytes);
+        }
+        Arc::from(&bytes[..random.index(bytes.len() + 1)])
+    };
     let _ = match change {
         Change::CreateDir(path) => tree.create_dir(path),
-        Change::WriteNewFile(path, bytes) => {
-            let written = if fate == 1 {
-                bytes.len()
-            } else {
-                random.index(bytes.len() + 1)
-            };
-            tree.write_new_file(path, &bytes[..written], clock)
-                .map(|_| ())
-        }
+        Change::WriteNewFile(path, bytes) => tree
+            .write_new_file(path, &part_by_chance(bytes), clock)
+            .map(|_| ()),
+        Change::Append(node, bytes) => tree.append(*node, &part_by_chance(bytes), clock),
         Change::Publish(from, to) => tree.publish(from, to),
         Change::RemoveFile(path) => tree.remove_file(path),
     };

@@ -148,6 +148,20 @@ impl Tree {
         self.create(path, Node::File(file))
     }
 
+    /// Writes `bytes` behind what a file holds; seen, not durable.
+    pub(super) fn append(
+        &mut self,
+        node: NodeId,
+        bytes: &[u8],
+        written_at: Duration,
+    ) -> io::Result<()> {
+        let file = self.file_mut(node)?;
+        file.current = [&file.current, bytes].concat().into();
+        file.dirty = true;
+        file.written_at = written_at;
+        Ok(())
+    }
+
     fn create(&mut self, path: &str, node: Node) -> io::Result<NodeId> {
         let (parent, name) = self.vacancy(path)?;
         let number = self.next;
