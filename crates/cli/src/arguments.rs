@@ -131,6 +131,7 @@ pub enum Command {
     Diff(commands::diff::DiffArguments),
     Stats(commands::stats::StatsArguments),
     Check(commands::check::CheckArguments),
+    Repair(commands::repair::RepairArguments),
     Completions(commands::completions::CompletionsArguments),
     Man(commands::man::ManArguments),
 }

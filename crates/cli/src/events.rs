@@ -281,6 +281,17 @@ pub enum Summary {
         is_data_read: bool,
         seconds: f64,
     },
+    RepairIndex {
+        runs: u64,
+        runs_damaged: u64,
+        runs_replaced: u64,
+        containers: u64,
+        containers_indexed: u64,
+        containers_unreadable: u64,
+        chunks_indexed: u64,
+        is_dry_run: bool,
+        seconds: f64,
+    },
 }
 
 /// What a backup did.

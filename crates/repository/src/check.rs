@@ -9,16 +9,15 @@
 //! store again what damaged containers held.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::container::ContainerSummary;
+use engine::container::{ContainerId, ContainerSummary};
 use engine::format::ObjectError;
 use engine::index::RunSet;
 use engine::object::{ObjectId, ObjectKey, ObjectKind};
 use engine::pipeline::{ReadingRoom, Stage};
-use engine::recipe::Recipe;
+use engine::recipe::{Recipe, Run};
 use engine::restore::{Reader, VerifySink, verify_objects};
 
 use crate::keys::{KeyError, read_slots};
@@ -79,8 +78,7 @@ pub struct CheckReport {
 
 const SNAPSHOT_LOST: &str = "this snapshot can't be restored; others are not affected";
 const CONTAINER_DAMAGED: &str = "files with chunks in this container can't be restored whole from the snapshots there are; once it is set aside, new backups store the chunks again";
-const INDEX_DAMAGED: &str =
-    "no data is lost; until the index is rebuilt, backups may store some chunks again";
+const INDEX_DAMAGED: &str = "no data is lost; `onefold repair index` makes it good, and until then backups may store some chunks again";
 const SLOT_DAMAGED: &str =
     "the password of this slot no longer opens the repository; other slots do";
 const FILE_DAMAGED: &str = "this file can't be restored whole from this snapshot";
@@ -97,6 +95,8 @@ struct Check<'a> {
     /// Problems whose turn has not come; nothing where they are told at once.
     waiting: Option<Vec<CheckProblem>>,
     directories_seen: HashSet<[u8; 16]>,
+    /// Containers that snapshots use.
+    containers_used: HashSet<ContainerId>,
 }
 
 /// What the threads find out about containers.
@@ -151,10 +151,12 @@ impl Repository {
             room: engine.reading_room(),
             waiting: None,
             directories_seen: HashSet::new(),
+            containers_used: HashSet::new(),
         };
         check.keys()?;
         check.index(options.read_data)?;
         check.containers_and_snapshots(options.read_data)?;
+        check.index_is_complete()?;
         Ok(check.report)
     }
 
@@ -216,13 +218,41 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn index(&mut self, read_data: bool) -> Result<(), RepositoryError> {
+    fn open_index(&self) -> Result<RunSet, RepositoryError> {
         let engine = self.repository.engine();
-        let runs = RunSet::open(
-            std::sync::Arc::clone(engine.store()),
-            std::sync::Arc::clone(engine.vault()),
-            INDEX_BYTES,
-        )?;
+        let (store, vault) = (Arc::clone(engine.store()), Arc::clone(engine.vault()));
+        Ok(RunSet::open(store, vault, INDEX_BYTES)?)
+    }
+
+    /// A snapshot is written after the index run of what it uses: if no run knows of that, one is
+    /// lost. Of containers that nobody uses, an interrupted backup has left some, and the next one
+    /// takes them in.
+    fn index_is_complete(&mut self) -> Result<(), RepositoryError> {
+        if self.progress.is_cancelled() {
+            return Ok(());
+        }
+        let used = std::mem::take(&mut self.containers_used);
+        // Opened now, so that it has what the snapshots that were read have.
+        let runs = self.open_index()?;
+        let is_lost = |&&container: &&ContainerId| !runs.covered(container);
+        let lost = used.iter().filter(is_lost).count();
+        if lost > 0 {
+            let containers = match lost {
+                1 => "1 container that snapshots use is".to_owned(),
+                _ => format!("{lost} containers that snapshots use are"),
+            };
+            self.problem(CheckProblem {
+                subject: ObjectKind::Index.directory().to_owned(),
+                message: format!("{containers} in no index run that can be read"),
+                meaning: INDEX_DAMAGED,
+                is_loss: false,
+            });
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, read_data: bool) -> Result<(), RepositoryError> {
+        let runs = self.open_index()?;
         if read_data {
             runs.verify();
         }
@@ -365,6 +395,7 @@ impl Check<'_> {
         let mut bytes = Vec::new();
         recipe.encode(&mut table, &mut bytes);
         table.encode(&mut bytes);
+        self.containers_used.extend(table.containers());
         let mut seen = [0; 16];
         seen.copy_from_slice(&blake3::hash(&bytes).as_bytes()[..16]);
         self.directories_seen.insert(seen)
@@ -372,7 +403,9 @@ impl Check<'_> {
 
     fn file(&mut self, entry: &Entry, path: &[u8], snapshot: &str) {
         self.report.files += 1;
-        let message = match self.reader.visit_runs(&entry.content, &mut |_, _| {}) {
+        let used = &mut self.containers_used;
+        let mut note = |run: &Run, _: Option<&_>| used.extend(container_of(run));
+        let message = match self.reader.visit_runs(&entry.content, &mut note) {
             Ok((bytes, _)) if bytes != entry.size => {
                 format!(
                     "its recipe makes {bytes} bytes where {} are expected",
@@ -391,6 +424,13 @@ impl Check<'_> {
             meaning: FILE_DAMAGED,
             is_loss: true,
         });
+    }
+}
+
+fn container_of(run: &Run) -> Option<ContainerId> {
+    match run {
+        Run::Slots { container, .. } => Some(*container),
+        Run::Hole { .. } => None,
     }
 }
 

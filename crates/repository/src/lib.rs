@@ -8,7 +8,7 @@
 //!
 //! Rooms: [`config`], [`keys`], [`snapshot`], [`tree`] (stored form of directories), [`files`]
 //! (the operating system's files), [`backup`], [`restore`], [`listing`], and one file each for
-//! diff, dump, stats, check.
+//! diff, dump, stats, check, repair.
 
 pub mod backup;
 pub mod check;
@@ -19,6 +19,7 @@ pub mod files;
 pub mod keys;
 pub mod listing;
 pub mod progress;
+pub mod repair;
 mod repository;
 pub mod restore;
 pub mod snapshot;
@@ -32,6 +33,7 @@ pub use diff::{Change, DiffError, DiffSummary, Difference};
 pub use dump::DumpError;
 pub use listing::{ListError, SnapshotTree};
 pub use progress::{Problem, Progress};
+pub use repair::{RepairIndexOptions, RepairIndexReport};
 pub use repository::{CreateOptions, PROGRAM, Repository, RepositoryError, RunSettings};
 pub use restore::{Overwrite, RestoreError, RestoreOptions, RestoreReport};
 pub use stats::Stats;

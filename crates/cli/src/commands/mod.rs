@@ -9,6 +9,7 @@ pub mod dump;
 pub mod init;
 pub mod ls;
 pub mod man;
+pub mod repair;
 pub mod restore;
 pub mod snapshots;
 pub mod stats;
@@ -29,6 +30,7 @@ pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Diff(arguments) => diff::run(session, arguments),
         Command::Stats(arguments) => stats::run(session, arguments),
         Command::Check(arguments) => check::run(session, arguments),
+        Command::Repair(arguments) => repair::run(session, arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
     }

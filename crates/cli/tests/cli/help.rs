@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, files_below};
 
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 12] = [
     "init",
     "backup",
     "snapshots",
@@ -12,6 +12,7 @@ const VERBS: [&str; 11] = [
     "diff",
     "stats",
     "check",
+    "repair",
     "completions",
     "man",
 ];

@@ -8,6 +8,7 @@ mod interruption;
 mod json;
 mod listing;
 mod passwords;
+mod repair;
 mod restore;
 mod sandbox;
 mod stages;

@@ -20,6 +20,7 @@ mod footer;
 mod lookup;
 mod merge;
 mod planes;
+mod rebuild;
 mod residency;
 mod run_changes;
 mod run_reader;
@@ -36,6 +37,7 @@ mod test_support;
 
 pub use footer::RUN_ENTRIES_MAX;
 pub use lookup::{Found, Index, IndexMemory, OpenPlace, RECENT_CHUNKS_MAX};
+pub use rebuild::RunBuilder;
 pub use run_changes::{IsLive, MergeSummary};
 pub use run_set::{MEMORY_BYTES_MIN, RunSet};
 pub use statistics::IndexStatistics;

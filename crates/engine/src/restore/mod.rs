@@ -5,11 +5,13 @@
 //! [`verify_objects`] reads containers for the sake of knowing that they can be read.
 
 mod look_ahead;
+mod metadata;
 mod plan;
 mod reader;
 mod verify;
 
 pub use look_ahead::{GroupPlace, LookAhead};
+pub use metadata::{MetadataSink, read_metadata};
 pub use plan::{ChunkSink, PlannedStep, RestorePlan, StreamParts, StreamPlanner};
 pub(crate) use reader::add_to_check;
 pub use reader::{LocatedRun, ReadError, Reader, Runs, StreamReader};

@@ -10,6 +10,7 @@
 
 pub mod broken;
 pub mod damage;
+pub mod dying;
 pub mod files;
 pub mod fixture;
 pub mod sources;

@@ -1,0 +1,265 @@
+//! The index again from the containers.
+//!
+//! What is lost of the index, or damaged, is made good from the metadata of the containers, which
+//! say what is in them: runs that are damaged are replaced, containers that no run covers are taken
+//! in. With `all`, every run is replaced. Nothing else is touched, no snapshot and no container; what
+//! takes the place of a run is durable before that run is deleted.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::container::{ContainerId, ContainerReader, ContainerSummary, ObjectMetadata};
+use engine::format::ObjectError;
+use engine::index::{RunBuilder, RunSet};
+use engine::object::{ObjectKey, ObjectKind};
+use engine::restore::{MetadataSink, read_metadata};
+
+use crate::progress::{Problem, Progress};
+use crate::repository::{Repository, RepositoryError};
+
+/// Containers that can't be read and are named; all are counted.
+const PROBLEMS_TOLD_MAX: usize = 10_000;
+
+/// How the index is to be repaired.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RepairIndexOptions {
+    /// Build all of it again: also what seems to be sound, and what was sealed in an epoch whose
+    /// secret is not at hand.
+    pub all: bool,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What a repair of the index found and did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepairIndexReport {
+    /// Index runs that were there.
+    pub runs: u64,
+    /// Those of them that were damaged.
+    pub runs_damaged: u64,
+    /// Those that were, or would be, replaced.
+    pub runs_replaced: u64,
+    /// Container objects that were there.
+    pub containers: u64,
+    /// Those whose chunks were, or would be, taken into the index.
+    pub containers_indexed: u64,
+    /// Chunks in these.
+    pub chunks_indexed: u64,
+    /// Containers whose metadata can't be read: backups store what was in them again.
+    pub containers_unreadable: u64,
+}
+
+/// Takes what containers say into new runs.
+struct Rebuild<'a> {
+    runs: &'a RunSet,
+    containers: &'a ContainerReader,
+    progress: &'a Progress,
+    is_dry_run: bool,
+    state: Mutex<State>,
+    has_failed: AtomicBool,
+}
+
+struct State {
+    builder: RunBuilder,
+    report: RepairIndexReport,
+    unreadable: Vec<(ObjectKey, String)>,
+    failure: Option<ObjectError>,
+}
+
+impl Repository {
+    /// Repairs the index. An interruption leaves it as whole as it was, or more so.
+    ///
+    /// # Errors
+    /// When the store can't be listed, read or written. Containers that are damaged are reported to
+    /// `progress`, and counted.
+    pub fn repair_index(
+        &self,
+        options: RepairIndexOptions,
+        progress: &Progress,
+    ) -> Result<RepairIndexReport, RepositoryError> {
+        if !options.dry_run {
+            self.config().check_writable()?;
+        }
+        let engine = self.engine().metered(&progress.stages);
+        let memory_bytes = engine.settings().memory_bytes;
+        let runs = RunSet::open(
+            Arc::clone(engine.store()),
+            Arc::clone(engine.vault()),
+            memory_bytes / 8,
+        )?;
+        runs.verify();
+        let mut report = RepairIndexReport::default();
+        let replaced = self.replaced(&runs, options, &mut report, progress)?;
+        // What was set aside stays so, if that can still be read.
+        let aside = runs.covered_without_entries();
+        runs.leave_out(&|key| replaced.contains(&key));
+
+        let reader = engine.reader()?;
+        let containers = reader.containers();
+        let aside_objects: HashSet<_> = aside.iter().map(|&id| object_of(containers, id)).collect();
+        let mut objects: Vec<(ObjectKey, u64)> = Vec::new();
+        self.store().list(ObjectKind::Container, &mut |id, bytes| {
+            report.containers += 1;
+            let key = ObjectKey::new(ObjectKind::Container, id);
+            if !runs.covered(ContainerId(id)) && !aside_objects.contains(&key) {
+                objects.push((key, bytes));
+            }
+        })?;
+        objects.sort_unstable();
+        progress
+            .files_total
+            .store(objects.len() as u64, Ordering::Relaxed);
+        progress.is_total_known.store(true, Ordering::Relaxed);
+        let mut builder = RunBuilder::new(memory_bytes / 2);
+        for container in aside {
+            if !runs.covered(container) {
+                builder.cover(container);
+            }
+        }
+        let rebuild = Rebuild {
+            runs: &runs,
+            containers,
+            progress,
+            is_dry_run: options.dry_run,
+            state: Mutex::new(State {
+                builder,
+                report,
+                unreadable: Vec::new(),
+                failure: None,
+            }),
+            has_failed: AtomicBool::new(false),
+        };
+        read_metadata(containers, &engine.reading_room(), &objects, &rebuild);
+        let report = rebuild.finish()?;
+        if options.dry_run || progress.is_cancelled() {
+            return Ok(report);
+        }
+        runs.delete_left_out(&replaced.into_iter().collect::<Vec<_>>())?;
+        runs.merge(&|_| true, &progress.is_cancelled)?;
+        Ok(report)
+    }
+
+    /// The runs that others take the place of: the damaged ones, or all.
+    fn replaced(
+        &self,
+        runs: &RunSet,
+        options: RepairIndexOptions,
+        report: &mut RepairIndexReport,
+        progress: &Progress,
+    ) -> Result<HashSet<ObjectKey>, RepositoryError> {
+        let mut stored = HashSet::new();
+        self.store().list(ObjectKind::Index, &mut |id, _| {
+            stored.insert(ObjectKey::new(ObjectKind::Index, id));
+        })?;
+        report.runs = stored.len() as u64;
+        let mut replaced: HashSet<ObjectKey> = HashSet::new();
+        for (key, error) in runs.damaged() {
+            let is_unknown = matches!(*error, ObjectError::UnknownEpoch { .. });
+            if !error.is_damage() && !(is_unknown && options.all) {
+                // It may be sound: a run must not go because a disk is out of order, or because we
+                // lack a secret that others have.
+                let hint = match is_unknown {
+                    true => "; `repair index --all` replaces it",
+                    false => "",
+                };
+                progress.report(&Problem {
+                    path: key.to_string().into_bytes(),
+                    message: format!("left as it is: {error}{hint}"),
+                    is_error: true,
+                });
+                continue;
+            }
+            report.runs_damaged += 1;
+            progress.report(&Problem {
+                path: key.to_string().into_bytes(),
+                message: error.to_string(),
+                is_error: false,
+            });
+            replaced.insert(key);
+        }
+        if options.all {
+            replaced.extend(runs.keys());
+        }
+        replaced.retain(|key| stored.contains(key));
+        report.runs_replaced = replaced.len() as u64;
+        Ok(replaced)
+    }
+}
+
+fn object_of(containers: &ContainerReader, container: ContainerId) -> ObjectKey {
+    containers.remaps().object_of(container)
+}
+
+impl Rebuild<'_> {
+    /// Writes what is gathered, tells what could not be read, and leaves the report.
+    fn finish(self) -> Result<RepairIndexReport, RepositoryError> {
+        let state = self.state.into_inner();
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = state.failure {
+            return Err(failure.into());
+        }
+        if !self.is_dry_run && !self.progress.is_cancelled() {
+            state.builder.write(self.runs)?;
+        }
+        state.unreadable.sort_unstable();
+        for (key, message) in state.unreadable {
+            self.progress.report(&Problem {
+                path: key.to_string().into_bytes(),
+                message,
+                is_error: true,
+            });
+        }
+        Ok(state.report)
+    }
+
+    fn take(&self, state: &mut State, key: ObjectKey, metadata: &ObjectMetadata, bytes: u64) {
+        let bytes = u32::try_from(bytes).unwrap_or(0);
+        let mut is_indexed = false;
+        for section in &metadata.sections {
+            if object_of(self.containers, section.id) != key || self.runs.covered(section.id) {
+                continue;
+            }
+            is_indexed = true;
+            state.report.chunks_indexed += section.chunk_count() as u64;
+            if self.is_dry_run {
+                continue;
+            }
+            if let Err(error) = state.builder.add(self.runs, section, bytes) {
+                self.has_failed.store(true, Ordering::Relaxed);
+                state.failure.get_or_insert(error);
+                return;
+            }
+        }
+        state.report.containers_indexed += u64::from(is_indexed);
+    }
+}
+
+impl MetadataSink for Rebuild<'_> {
+    fn metadata(
+        &self,
+        key: ObjectKey,
+        object_bytes: u64,
+        outcome: Result<(ObjectMetadata, ContainerSummary), ObjectError>,
+    ) {
+        self.progress.set_current(key.to_string().as_bytes());
+        Progress::add(&self.progress.files_done, 1);
+        Progress::add(&self.progress.bytes_done, object_bytes);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match outcome {
+            Ok((metadata, summary)) => {
+                self.take(&mut state, key, &metadata, summary.metadata_bytes);
+            }
+            Err(error) => {
+                state.report.containers_unreadable += 1;
+                if state.unreadable.len() < PROBLEMS_TOLD_MAX {
+                    state.unreadable.push((key, error.to_string()));
+                }
+            }
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.progress.is_cancelled() || self.has_failed.load(Ordering::Relaxed)
+    }
+}
