@@ -16,6 +16,8 @@ use crate::units;
 
 /// Least memory that makes sense, in bytes.
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
+/// Least memory of the index, in bytes.
+const INDEX_BYTES_MIN: u64 = engine::index::MEMORY_BYTES_MIN as u64;
 /// Most threads that make sense.
 const THREADS_MAX: usize = 1024;
 
@@ -102,6 +104,11 @@ pub struct GlobalArguments {
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<usize>,
 
+    /// How much of the memory the index of fingerprints may take; 64 MiB hold 100 million chunks
+    /// without slowing down [default: 64MiB, at most a quarter of --memory]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_index_memory)]
+    pub index_memory: Option<usize>,
+
     /// Show what each stage of a backup, restore or check is doing, live and as a table at the end,
     /// and which one is the bottleneck
     #[arg(long, global = true)]
@@ -176,12 +183,17 @@ fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {
 }
 
 fn parse_memory(text: &str) -> Result<usize, String> {
+    parse_bytes_from(text, MEMORY_BYTES_MIN)
+}
+
+fn parse_index_memory(text: &str) -> Result<usize, String> {
+    parse_bytes_from(text, INDEX_BYTES_MIN)
+}
+
+fn parse_bytes_from(text: &str, least: u64) -> Result<usize, String> {
     let bytes = units::parse_bytes(text)?;
-    if bytes < MEMORY_BYTES_MIN {
-        return Err(format!(
-            "at least {} are needed",
-            units::bytes(MEMORY_BYTES_MIN)
-        ));
+    if bytes < least {
+        return Err(format!("at least {} are needed", units::bytes(least)));
     }
     usize::try_from(bytes).map_err(|_| "this machine can't address as much".to_owned())
 }

@@ -21,6 +21,9 @@ use crate::output::Output;
 use crate::password;
 use crate::units;
 
+/// What all else than the index needs of the memory, in bytes.
+const REST_BYTES_MIN: usize = 16 << 20;
+
 /// How often a password may be typed.
 const PASSWORD_TRIES: usize = 3;
 
@@ -62,7 +65,7 @@ impl Session {
     }
 
     /// The settings of this run.
-    pub fn settings(&self) -> RunSettings {
+    pub fn settings(&self) -> anyhow::Result<RunSettings> {
         let mut settings = RunSettings::default();
         let global = &self.global;
         if let Some(compression) = global.compression {
@@ -78,7 +81,22 @@ impl Session {
         if let Some(bytes) = global.memory {
             settings.memory_bytes = bytes;
         }
-        settings
+        settings.index_memory_bytes = global.index_memory;
+        let rest = settings
+            .memory_bytes
+            .saturating_sub(global.index_memory.unwrap_or(0));
+        if rest < REST_BYTES_MIN {
+            let hint = format!(
+                "give at least {} more to --memory than to --index-memory",
+                units::bytes(REST_BYTES_MIN as u64)
+            );
+            return Err(
+                Failure::usage("--index-memory leaves too little of --memory")
+                    .with_hint(hint)
+                    .into(),
+            );
+        }
+        Ok(settings)
     }
 
     /// Looks what is at the place of the repository, without any password.
@@ -134,7 +152,7 @@ impl Session {
         let repository = if given.is_none() && config.encryption() != Encryption::None {
             self.open_asking(&store)?
         } else {
-            Repository::open(store, given.as_ref(), self.settings())?
+            Repository::open(store, given.as_ref(), self.settings()?)?
         };
         for warning in repository.warnings() {
             self.output.warning(warning);
@@ -147,7 +165,7 @@ impl Session {
         loop {
             let password = password::ask(self.location()?)?;
             let store = Arc::clone(store);
-            match Repository::open(store, Some(&password), self.settings()) {
+            match Repository::open(store, Some(&password), self.settings()?) {
                 Err(RepositoryError::Key(KeyError::WrongPassword { .. }))
                     if attempt < PASSWORD_TRIES =>
                 {
@@ -167,7 +185,7 @@ impl Session {
     ) -> anyhow::Result<Repository> {
         let location = self.location()?;
         let store = Arc::new(LocalStore::create(location)?);
-        let repository = Repository::create(store, password, options, self.settings())?;
+        let repository = Repository::create(store, password, options, self.settings()?)?;
         let id = repository.config().id;
         let shown = names::escaped_path(location);
         let is_encrypted = password.is_some();

@@ -7,7 +7,8 @@ use crate::fingerprint::Fingerprinter;
 use crate::format::{ObjectError, Vault};
 use crate::object::{DiscardingStore, ObjectStore};
 use crate::pipeline::{
-    Cutter, FingerprintPool, ReadingRoom, Sectioning, Stages, StreamChunking, WriteError, Writer,
+    Cutter, FingerprintPool, MemoryShares, ReadingRoom, Sectioning, Stages, StreamChunking,
+    WriteError, Writer,
 };
 use crate::restore::Reader;
 
@@ -27,6 +28,16 @@ pub struct EngineSettings {
     pub fetch_threads: usize,
     /// Total for queues and caches, in bytes.
     pub memory_bytes: usize,
+    /// What the index has of it; otherwise as [`MemoryShares::of`] says.
+    pub index_memory_bytes: Option<usize>,
+}
+
+impl EngineSettings {
+    /// How the memory is shared out.
+    #[must_use]
+    pub fn shares(&self) -> MemoryShares {
+        MemoryShares::of(self.memory_bytes, self.index_memory_bytes)
+    }
 }
 
 impl Default for EngineSettings {
@@ -39,6 +50,7 @@ impl Default for EngineSettings {
             threads,
             fetch_threads: threads.max(2),
             memory_bytes: 256 << 20,
+            index_memory_bytes: None,
         }
     }
 }

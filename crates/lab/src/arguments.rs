@@ -29,6 +29,8 @@ pub enum Command {
     Dataset(commands::dataset::DatasetArguments),
     /// Measure algorithms that cut data into chunks
     Chunk(Box<commands::chunk::ChunkArguments>),
+    /// Build an index of fingerprints and measure it
+    Index(commands::index::IndexArguments),
     /// Compare chunkers over many keys, and at equal mean chunks
     Keys(commands::keys::KeysArguments),
     /// Cut data so many times and print nothing

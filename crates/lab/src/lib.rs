@@ -10,6 +10,7 @@ mod chunk;
 mod commands;
 pub mod dataset;
 mod failure;
+mod index;
 mod interrupt;
 mod names;
 mod paper;
@@ -28,6 +29,7 @@ pub fn main() -> std::process::ExitCode {
     match &arguments.command {
         Command::Dataset(arguments) => failure::tell(commands::dataset::run(arguments), false),
         Command::Chunk(arguments) => failure::tell(commands::chunk::run(arguments), arguments.json),
+        Command::Index(arguments) => failure::tell(commands::index::run(arguments), arguments.json),
         Command::Keys(arguments) => failure::tell(commands::keys::run(arguments), arguments.json),
         Command::ChunkPasses(arguments) => {
             failure::tell(commands::chunk_passes::run(arguments), false)

@@ -118,6 +118,8 @@ pub struct RunSettings {
     pub read_threads: usize,
     /// Total for queues and caches, in bytes.
     pub memory_bytes: usize,
+    /// What the index has of it, in bytes: by default 64 MiB, at most a quarter of the total.
+    pub index_memory_bytes: Option<usize>,
 }
 
 impl Default for RunSettings {
@@ -128,6 +130,7 @@ impl Default for RunSettings {
             threads: engine.threads,
             read_threads: engine.threads.max(2),
             memory_bytes: engine.memory_bytes,
+            index_memory_bytes: engine.index_memory_bytes,
         }
     }
 }
@@ -270,6 +273,7 @@ impl Repository {
                 threads: settings.threads,
                 fetch_threads: settings.read_threads,
                 memory_bytes: settings.memory_bytes,
+                index_memory_bytes: settings.index_memory_bytes,
             },
         );
         Ok(Self {

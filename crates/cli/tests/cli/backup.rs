@@ -142,10 +142,29 @@ fn settings_of_a_run_are_taken() {
         "1",
         "--memory",
         "64MiB",
+        "--index-memory",
+        "40MiB",
     ];
     sandbox.ok(&line);
     sandbox.ok(&["backup", "tree", "--force", "--compression=none"]);
     sandbox.ok(&["check", "--read-data"]);
+}
+
+#[test]
+fn the_index_leaves_memory_to_others() {
+    let sandbox = Sandbox::with_repository();
+    sandbox.write("tree/file", b"content");
+    for (memory, index) in [("64MiB", "49MiB"), ("32MiB", "64MiB"), ("64MiB", "1MiB")] {
+        let line = [
+            "backup",
+            "tree",
+            "--memory",
+            memory,
+            "--index-memory",
+            index,
+        ];
+        sandbox.run(&line).expect(2).says("--index-memory");
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub use compression::{
 pub(crate) use groups::READ_BYTES_MAX;
 pub use groups::{GroupOpener, GroupRead};
 pub use metadata::{CHUNK_BYTES_MAX, GROUP_BYTES_MAX, Group, ObjectMetadata, SLOTS_MAX, Section};
-pub use reader::{ContainerReader, ContainerSummary, LoadedSection, PADDING_PIECE};
+pub use reader::{ContainerReader, ContainerSummary, LoadedSection, MetadataReads, PADDING_PIECE};
 pub use remap::{Remap, RemapSet};
 pub use verify::FetchedObject;
 

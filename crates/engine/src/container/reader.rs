@@ -5,6 +5,7 @@
 //! `verify.rs`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::metadata::{ObjectMetadata, Section};
@@ -71,6 +72,17 @@ pub struct ContainerReader {
     fingerprinter: Arc<Fingerprinter>,
     remaps: RemapSet,
     cache: Mutex<SectionCache>,
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+}
+
+/// What was read to know the metadata of containers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MetadataReads {
+    /// Reads from the store.
+    pub reads: u64,
+    /// Bytes that they brought.
+    pub bytes: u64,
 }
 
 impl std::fmt::Debug for ContainerReader {
@@ -95,6 +107,17 @@ impl ContainerReader {
             fingerprinter,
             remaps,
             cache: Mutex::new(SectionCache::new(cache_bytes)),
+            reads: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// What was read so far for [`ContainerReader::section`] and [`ContainerReader::object`].
+    #[must_use]
+    pub fn metadata_reads(&self) -> MetadataReads {
+        MetadataReads {
+            reads: self.reads.load(Ordering::Relaxed),
+            bytes: self.read_bytes.load(Ordering::Relaxed),
         }
     }
 
@@ -115,11 +138,24 @@ impl ContainerReader {
     /// # Errors
     /// When its object is missing, unreadable or damaged, or holds no such section.
     pub fn section(&self, id: ContainerId) -> Result<Arc<LoadedSection>, ObjectError> {
+        self.section_of_length(id, None)
+    }
+
+    /// The same, where somebody knows how long the metadata region of the container's object is:
+    /// then one read brings it and nothing else. A wrong length costs a second read.
+    ///
+    /// # Errors
+    /// As [`ContainerReader::section`].
+    pub fn section_of_length(
+        &self,
+        id: ContainerId,
+        metadata_bytes: Option<u32>,
+    ) -> Result<Arc<LoadedSection>, ObjectError> {
         if let Some(found) = self.lock_cache().get(id) {
             return Ok(found);
         }
         let key = self.remaps.object_of(id);
-        let open = self.open(key)?;
+        let open = self.open(key, metadata_bytes)?;
         let mut wanted = None;
         for section in open.metadata.sections {
             let section_id = section.id;
@@ -150,12 +186,23 @@ impl ContainerReader {
         &self,
         key: ObjectKey,
     ) -> Result<(ObjectMetadata, ContainerSummary), ObjectError> {
-        let open = self.open(key)?;
+        let open = self.open(key, None)?;
         Ok((open.metadata, open.summary))
     }
 
-    fn open(&self, key: ObjectKey) -> Result<OpenObject, ObjectError> {
-        self.open_tail(key, &self.store.get_tail(&key, TAIL_BYTES)?)
+    fn open(&self, key: ObjectKey, metadata_bytes: Option<u32>) -> Result<OpenObject, ObjectError> {
+        let length = match metadata_bytes.map(|bytes| bytes as usize) {
+            Some(bytes) if bytes < OBJECT_BYTES_MAX as usize => bytes + LENGTH_TAG_BYTES,
+            _ => TAIL_BYTES,
+        };
+        let tail = self.store.get_tail(&key, length)?;
+        self.count_read(tail.bytes.len());
+        self.open_tail(key, &tail)
+    }
+
+    fn count_read(&self, bytes: usize) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// The metadata of an object, of which `tail` was read; reads more where that is not enough.
@@ -191,6 +238,7 @@ impl ContainerReader {
             before[before.len() - metadata_bytes as usize..].to_vec()
         } else {
             let offset = before_bytes - metadata_bytes;
+            self.count_read(metadata_bytes as usize);
             self.store
                 .get_range(&key, offset, metadata_bytes as usize)?
         };

@@ -259,7 +259,8 @@ impl FilterBuilder {
     }
 
     /// Memory that it keeps.
-    pub(super) fn memory_bytes(&self) -> usize {
+    #[cfg(test)]
+    fn memory_bytes(&self) -> usize {
         self.uses.capacity()
             + self.hashes.capacity() * 8
             + self.single.capacity() * 4

@@ -8,25 +8,36 @@
 //! 4. the index *runs*, by prefix.
 //!
 //! 3 and 4 name candidates; the full fingerprint is compared in the container's metadata,
-//! which thereby comes into the cache. A container that is gone or damaged is passed over:
+//! which thereby comes into the cache, in one read where the directory of the runs says how long it
+//! is. Candidates are tried in the order of their ids, so that the answer does not depend on how
+//! runs were merged. A container that is gone or damaged is passed over:
 //! its chunks are stored again. One that was found damaged is *set aside* for good: a run covers
 //! it, and none has entries of it, so that no later backup takes it for a good one, while
-//! what is intact in it can still be restored. Memory: 1 is bounded by the pipeline's queues, 2 by a setting,
-//! 3 by [`RECENT_CHUNKS_MAX`], 4 by a setting.
+//! what is intact in it can still be restored.
+//!
+//! **Memory**: 1 is bounded by the pipeline's queues, 2 by a setting, 3 and 4 together by another:
+//! recent chunks take at most an eighth of it (`recent.rs`), the containers that are there 10 B each
+//! (`live.rs`), and runs keep to what is left (`run_set.rs`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use super::hashing::HashedMap;
+use super::live::LiveObjects;
+use super::recent::Recent;
 use super::run_reader::is_missing;
-use super::{IndexEntry, RunSet};
-use crate::container::{ChunkAddress, ContainerId, ContainerReader, Section, Slot};
+use super::{IndexStatistics, MergeSummary, RunSet};
+use crate::container::{ChunkAddress, ContainerId, ContainerReader, Section};
 use crate::fingerprint::Fingerprint;
 use crate::format::ObjectError;
 use crate::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
 
-/// Recent chunks from which on they should be written as an index run.
-pub const RECENT_CHUNKS_MAX: usize = 1 << 20;
+/// Which part of the memory of runs recent chunks may take.
+const RECENT_SHARE: usize = 8;
+
+/// A change in what recent chunks and containers take that runs are told of.
+const RESERVED_STEP_BYTES: usize = 64 << 10;
 
 /// Containers that the locality cache keeps whatever the memory limit: those being written.
 const CACHED_CONTAINERS_MIN: usize = 16;
@@ -57,32 +68,10 @@ pub enum Found {
     Open(OpenPlace),
 }
 
-/// Fingerprints are keyed hashes: any eight of their bytes do as a hash.
-#[derive(Default)]
-struct AlreadyHashed(u64);
-
-impl Hasher for AlreadyHashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(first) = bytes.first_chunk::<8>() {
-            self.0 = u64::from_le_bytes(*first);
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
-    }
-}
-
-type HashedMap<K, V> = HashMap<K, V, BuildHasherDefault<AlreadyHashed>>;
-
 /// What an index has to work with.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexMemory {
-    /// Bytes for the blocks and filters of runs.
+    /// Bytes for runs, recent chunks and the list of containers.
     pub run_bytes: usize,
     /// Bytes for the locality cache.
     pub locality_bytes: usize,
@@ -92,15 +81,17 @@ pub struct IndexMemory {
 pub struct Index {
     store: Arc<dyn ObjectStore>,
     reader: Arc<ContainerReader>,
-    runs: RunSet,
+    runs: Arc<RunSet>,
     /// Container objects that are there and not set aside.
-    live: HashSet<ObjectId>,
+    live: Arc<LiveObjects>,
     /// Containers that were set aside, as the runs say.
-    aside: HashSet<ContainerId>,
+    aside: Arc<HashSet<ContainerId>>,
     /// Objects set aside since.
     aside_now: HashSet<ObjectId>,
     open: HashedMap<Fingerprint, OpenPlace>,
     recent: Recent,
+    /// What the runs were told that others take.
+    reserved_bytes: usize,
     cache: LocalityCache,
     damaged: Vec<ObjectError>,
     candidates: Vec<ChunkAddress>,
@@ -128,23 +119,24 @@ impl Index {
         memory: IndexMemory,
     ) -> Result<Self, ObjectError> {
         let runs = RunSet::open(Arc::clone(&store), vault, memory.run_bytes)?;
-        let mut live = HashSet::new();
+        let live = LiveObjects::default();
         store.list(ObjectKind::Container, &mut |id, _| {
             live.insert(id);
         })?;
         let aside = set_aside_before(&runs);
         for &container in &aside {
-            live.remove(&reader.remaps().object_of(container).id);
+            live.remove(reader.remaps().object_of(container).id);
         }
         let mut index = Self {
             store,
             reader,
-            runs,
-            live,
-            aside,
+            runs: Arc::new(runs),
+            live: Arc::new(live),
+            aside: Arc::new(aside),
             aside_now: HashSet::new(),
             open: HashedMap::default(),
-            recent: Recent::default(),
+            recent: Recent::new(memory.run_bytes / RECENT_SHARE),
+            reserved_bytes: 0,
             cache: LocalityCache::new(memory.locality_bytes),
             damaged: Vec::new(),
             candidates: Vec::new(),
@@ -155,19 +147,20 @@ impl Index {
 
     /// Takes in containers that no run covers.
     fn adopt_uncovered(&mut self) -> Result<(), ObjectError> {
-        let mut uncovered: Vec<ObjectId> = self
-            .live
-            .iter()
-            .copied()
-            .filter(|&id| !self.runs.covered(ContainerId(id)))
-            .collect();
+        self.account();
+        let mut uncovered = Vec::new();
+        self.store.list(ObjectKind::Container, &mut |id, _| {
+            if self.live.contains(id) && !self.runs.covered(ContainerId(id)) {
+                uncovered.push(id);
+            }
+        })?;
         uncovered.sort_unstable();
         for id in uncovered {
             let key = ObjectKey::new(ObjectKind::Container, id);
-            let sections = match self.reader.object(key) {
-                Ok((metadata, _)) => metadata.sections,
+            let (sections, summary) = match self.reader.object(key) {
+                Ok((metadata, summary)) => (metadata.sections, summary),
                 Err(error) if is_unusable(&error) => {
-                    self.live.remove(&id);
+                    self.live.remove(id);
                     self.damaged.push(error);
                     continue;
                 }
@@ -178,17 +171,33 @@ impl Index {
                 if self.reader.remaps().object_of(section.id) == key
                     && !self.runs.covered(section.id)
                 {
-                    self.recent.insert(&section);
+                    let is_alone = section.id.0 == id;
+                    let metadata_bytes = if is_alone { summary.metadata_bytes } else { 0 };
+                    self.recent.insert(&section, metadata_bytes as u32);
                 }
+            }
+            self.account();
+            if self.recent.is_full() {
+                self.write_recent()?;
             }
         }
         Ok(())
     }
 
+    /// Tells the runs what others take of their memory.
+    fn account(&mut self) {
+        let aside_bytes = self.aside.capacity() * 2 * size_of::<ContainerId>();
+        let bytes = self.recent.memory_bytes() + self.live.memory_bytes() + aside_bytes;
+        if bytes.abs_diff(self.reserved_bytes) >= RESERVED_STEP_BYTES {
+            self.runs.set_reserved(bytes, self.reserved_bytes);
+            self.reserved_bytes = bytes;
+        }
+    }
+
     /// Takes nothing from that container object any more, in this run and, once
     /// [`Index::merge_runs`] has noted it, in later ones: it was found damaged.
     pub fn set_aside(&mut self, object: ObjectId) {
-        self.live.remove(&object);
+        self.live.remove(object);
         self.aside_now.insert(object);
         let remaps = self.reader.remaps();
         self.cache
@@ -199,7 +208,7 @@ impl Index {
     #[must_use]
     pub fn is_live(&self, container: ContainerId) -> bool {
         self.live
-            .contains(&self.reader.remaps().object_of(container).id)
+            .contains(self.reader.remaps().object_of(container).id)
     }
 
     /// What it reads the metadata of containers by, and keeps some of them.
@@ -216,7 +225,7 @@ impl Index {
 
     /// The container objects that exist and may be used.
     #[must_use]
-    pub fn live_objects(&self) -> &HashSet<ObjectId> {
+    pub fn live_objects(&self) -> &Arc<LiveObjects> {
         &self.live
     }
 
@@ -235,7 +244,20 @@ impl Index {
     /// Chunks whose containers no index run on the store covers yet.
     #[must_use]
     pub fn recent_chunks(&self) -> usize {
-        self.recent.places.len()
+        self.recent.len()
+    }
+
+    /// Are there so many of them that they should be written as a run?
+    #[must_use]
+    pub fn is_recent_full(&self) -> bool {
+        self.recent.is_full()
+    }
+
+    /// What the runs hold, take and did; memory with that of recent chunks and of the list of
+    /// containers.
+    #[must_use]
+    pub fn statistics(&self) -> IndexStatistics {
+        self.runs.statistics()
     }
 
     /// Where the chunk of that fingerprint is stored, if it is.
@@ -254,6 +276,8 @@ impl Index {
         self.recent
             .candidates(fingerprint.prefix(), &mut candidates);
         self.runs.candidates(fingerprint.prefix(), &mut candidates);
+        candidates.sort_unstable();
+        candidates.dedup();
         let mut found = Ok(None);
         for &candidate in &candidates {
             found = self.confirm(candidate, fingerprint);
@@ -274,14 +298,18 @@ impl Index {
         if !self.is_live(candidate.container) {
             return Ok(None);
         }
-        let loaded = match self.reader.section(candidate.container) {
+        let known_bytes = self.metadata_bytes(candidate.container);
+        let loaded = match self
+            .reader
+            .section_of_length(candidate.container, known_bytes)
+        {
             Ok(loaded) => loaded,
             Err(error) if is_unusable(&error) => {
                 let object = self.reader.remaps().object_of(candidate.container).id;
                 if error.is_damage() && !is_missing(&error) {
                     self.set_aside(object);
                 } else {
-                    self.live.remove(&object);
+                    self.live.remove(object);
                 }
                 self.damaged.push(error);
                 return Ok(None);
@@ -296,19 +324,31 @@ impl Index {
         Ok(is_it.then_some(candidate))
     }
 
+    /// How long the metadata region of that container's object is, if a run knows; they know it of
+    /// containers in objects of their own.
+    fn metadata_bytes(&self, container: ContainerId) -> Option<u32> {
+        let is_alone = self.reader.remaps().object_of(container).id == container.0;
+        is_alone
+            .then(|| self.runs.metadata_bytes(container))
+            .flatten()
+    }
+
     /// Enters a chunk that is new.
     pub fn insert_open(&mut self, fingerprint: Fingerprint, place: OpenPlace) {
         self.open.insert(fingerprint, place);
     }
 
-    /// The container of open chunks was sealed: they are looked up there from now on.
-    pub fn sealed(&mut self, section: &Arc<Section>) {
+    /// The container of open chunks was sealed, with a metadata region of so many bytes: they are
+    /// looked up there from now on.
+    pub fn sealed(&mut self, section: &Arc<Section>, metadata_bytes: u64) {
         for fingerprint in &section.fingerprints {
             self.open.remove(fingerprint);
         }
         self.live.insert(section.id.0);
-        self.recent.insert(section);
+        let metadata_bytes = u32::try_from(metadata_bytes).unwrap_or(0);
+        self.recent.insert(section, metadata_bytes);
         self.cache.insert(section);
+        self.account();
     }
 
     /// Writes an index run of all recent chunks. Their containers must be durable.
@@ -316,26 +356,34 @@ impl Index {
     /// # Errors
     /// When the store fails.
     pub fn write_recent(&mut self) -> Result<(), ObjectError> {
-        let (mut entries, covered) = self.recent.take();
-        if covered.is_empty() {
-            return Ok(());
-        }
-        self.runs.write_run(&mut entries, &covered)?;
-        Ok(())
+        // The table stays reserved until it is written.
+        let written = self.recent.write_to(&self.runs);
+        self.account();
+        written
     }
 
-    /// Notes what was set aside, and merges index runs when there are many.
+    /// Merging, for a thread of its own, where runs need it.
+    #[must_use]
+    pub fn merge_job(&self) -> Option<MergeJob> {
+        self.runs.needs_merge().then(|| self.merging())
+    }
+
+    fn merging(&self) -> MergeJob {
+        MergeJob {
+            runs: Arc::clone(&self.runs),
+            live: Arc::clone(&self.live),
+            aside: Arc::clone(&self.aside),
+            reader: Arc::clone(&self.reader),
+        }
+    }
+
+    /// Notes what was set aside, and merges index runs where they need it.
     ///
     /// # Errors
     /// When the store fails; the index is whole all the same.
     pub fn merge_runs(&mut self) -> Result<(), ObjectError> {
         self.note_set_aside()?;
-        let (live, aside) = (&self.live, &self.aside);
-        let remaps = self.reader.remaps();
-        let is_live = |container: ContainerId| {
-            live.contains(&remaps.object_of(container).id) || aside.contains(&container)
-        };
-        self.runs.merge(&is_live, &Default::default())?;
+        self.merging().run(&AtomicBool::new(false))?;
         Ok(())
     }
 
@@ -361,9 +409,32 @@ impl Index {
         containers.dedup();
         self.runs.drop_dead(&|container| !is_aside(container))?;
         self.runs.write_run(&mut [], &containers)?;
-        self.aside.extend(containers);
+        Arc::make_mut(&mut self.aside).extend(containers);
         self.aside_now.clear();
         Ok(())
+    }
+}
+
+/// Merges the runs of an index while the index is in use.
+pub struct MergeJob {
+    runs: Arc<RunSet>,
+    live: Arc<LiveObjects>,
+    aside: Arc<HashSet<ContainerId>>,
+    reader: Arc<ContainerReader>,
+}
+
+impl MergeJob {
+    /// Merges until sizes are geometric, or `cancel` is set: see [`RunSet::merge`].
+    ///
+    /// # Errors
+    /// When the store fails; the index is whole all the same.
+    pub fn run(&self, cancel: &AtomicBool) -> Result<MergeSummary, ObjectError> {
+        // Containers are in `live` before any run names them, those sealed meanwhile as well.
+        let remaps = self.reader.remaps();
+        let is_live = |container: ContainerId| {
+            self.live.contains(remaps.object_of(container).id) || self.aside.contains(&container)
+        };
+        self.runs.merge(&is_live, cancel)
     }
 }
 
@@ -382,64 +453,6 @@ fn set_aside_before(runs: &RunSet) -> HashSet<ContainerId> {
 /// what it holds.
 fn is_unusable(error: &ObjectError) -> bool {
     error.is_damage() || matches!(error, ObjectError::UnknownEpoch { .. })
-}
-
-/// Containers sealed lately: prefix to place.
-#[derive(Default)]
-struct Recent {
-    containers: Vec<ContainerId>,
-    places: HashedMap<u64, (u32, Slot)>,
-    /// Chunks whose prefix is taken by another chunk.
-    same_prefix: Vec<(u64, u32, Slot)>,
-}
-
-impl Recent {
-    fn insert(&mut self, section: &Section) {
-        let number = self.containers.len() as u32;
-        self.containers.push(section.id);
-        for (fingerprint, &slot) in section.fingerprints.iter().zip(&section.slots) {
-            let prefix = fingerprint.prefix();
-            if let Some(&taken) = self.places.get(&prefix) {
-                if taken != (number, slot) {
-                    self.same_prefix.push((prefix, number, slot));
-                }
-            } else {
-                self.places.insert(prefix, (number, slot));
-            }
-        }
-    }
-
-    fn candidates(&self, prefix: u64, out: &mut Vec<ChunkAddress>) {
-        let address = |number: u32, slot| ChunkAddress {
-            container: self.containers[number as usize],
-            slot,
-        };
-        if let Some(&(number, slot)) = self.places.get(&prefix) {
-            out.push(address(number, slot));
-            let same = self.same_prefix.iter().filter(|same| same.0 == prefix);
-            out.extend(same.map(|&(_, number, slot)| address(number, slot)));
-        }
-    }
-
-    /// Empties it into entries for an index run and the containers they cover.
-    fn take(&mut self) -> (Vec<IndexEntry>, Vec<ContainerId>) {
-        let recent = std::mem::take(self);
-        let places = recent
-            .places
-            .into_iter()
-            .map(|(prefix, (number, slot))| (prefix, number, slot));
-        let entries = places
-            .chain(recent.same_prefix)
-            .map(|(prefix, number, slot)| IndexEntry {
-                prefix,
-                address: ChunkAddress {
-                    container: recent.containers[number as usize],
-                    slot,
-                },
-            })
-            .collect();
-        (entries, recent.containers)
-    }
 }
 
 /// Containers whose chunks were met lately; the one unused for longest goes first.

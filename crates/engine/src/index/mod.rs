@@ -12,15 +12,29 @@
 //! stored, and the caller compares the full fingerprint in the container's metadata. What is
 //! lost or damaged here costs space (chunks are stored again) until it is rebuilt from the
 //! containers; it never costs data. So look-ups can't fail: see [`RunSet::damaged`].
+//!
+//! **Memory**, what each thing takes (all of it counted, and kept within one setting):
+//!
+//! | what | bytes |
+//! |---|---|
+//! | footers of open runs | 8 a block (≈ 1,800 entries), 20 a container, 100 a partition (≈ 260,000 entries) |
+//! | first, second plane of filters | 0.545 a key each; loaded when they are paid for |
+//! | blocks | 16 KiB each and 8 for every 64 entries, least recently used first out |
+//! | recent chunks | 16 to 32 an entry and 20 a container, at most an eighth of the setting |
+//! | containers that are there | 10 each |
+//! | a run being written | at most a seventh of the setting; a merge up to 3/8, planes and blocks giving way |
 
 mod block;
 mod cache;
 mod filter;
 mod footer;
+mod hashing;
+mod live;
 mod lookup;
 mod merge;
 mod planes;
 mod rebuild;
+mod recent;
 mod residency;
 mod run_changes;
 mod run_reader;
@@ -36,7 +50,8 @@ mod run_tests;
 mod test_support;
 
 pub use footer::RUN_ENTRIES_MAX;
-pub use lookup::{Found, Index, IndexMemory, OpenPlace, RECENT_CHUNKS_MAX};
+pub use live::LiveObjects;
+pub use lookup::{Found, Index, IndexMemory, MergeJob, OpenPlace};
 pub use rebuild::RunBuilder;
 pub use run_changes::{IsLive, MergeSummary};
 pub use run_set::{MEMORY_BYTES_MIN, RunSet};

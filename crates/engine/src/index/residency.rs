@@ -78,6 +78,7 @@ impl RunSet {
             .unwrap_or_else(PoisonError::into_inner);
         self.shrink_planes(&self.runs(), self.planes_limit(), 0);
         self.limit_blocks(0);
+        self.note_peak();
     }
 
     /// Drops planes, the least worthy first, until all take at most `limit` bytes. Those no cheaper
@@ -141,6 +142,7 @@ pub(super) struct Reservation<'a> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
+        self.set.note_peak();
         self.set.reserved().fetch_sub(self.bytes, Ordering::Relaxed);
         self.set.fit();
     }

@@ -163,7 +163,7 @@ impl RunSet {
         let key = self.finish(writer, covered)?;
         let mut next_number = self.changing();
         match self.open_run(&mut next_number, key.id) {
-            Ok(run) => self.replace(|runs| runs.push(Arc::new(run))),
+            Ok(run) => self.replace(|runs| add(runs, run)),
             // It is stored, and a later process may be luckier.
             Err(error) => self.report(key, error),
         }
@@ -346,7 +346,9 @@ impl RunSet {
         }
         self.replace(|runs| {
             runs.retain(|run| inputs.iter().all(|input| input.key() != run.key()));
-            runs.extend(output.map(Arc::new));
+            if let Some(output) = output {
+                add(runs, output);
+            }
         });
         drop(next_number);
         let mut outcome = Ok(());
@@ -393,6 +395,13 @@ impl RunSet {
     /// Blocks that a merge reads at once from each of its inputs.
     fn read_ahead_blocks(&self, inputs: usize) -> usize {
         (self.inputs_max() / inputs.max(1)).clamp(1, READ_AHEAD_BLOCKS_MAX)
+    }
+}
+
+/// Adds a run, unless somebody who listed the store has found it before.
+fn add(runs: &mut Vec<Arc<RunReader>>, run: RunReader) {
+    if runs.iter().all(|open| open.key() != run.key()) {
+        runs.push(Arc::new(run));
     }
 }
 

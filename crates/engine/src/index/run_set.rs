@@ -61,6 +61,8 @@ pub struct RunSet {
     loading: Mutex<()>,
     /// Bytes that planes and blocks leave to others.
     reserved: AtomicUsize,
+    /// The most that was counted at once.
+    peak_bytes: AtomicUsize,
 }
 
 type Runs = Arc<Vec<Arc<RunReader>>>;
@@ -100,6 +102,7 @@ impl RunSet {
             merging: Mutex::default(),
             loading: Mutex::default(),
             reserved: AtomicUsize::new(0),
+            peak_bytes: AtomicUsize::new(0),
         };
         set.refresh(&mut set.changing())?;
         Ok(set)
@@ -171,6 +174,7 @@ impl RunSet {
         let runs = self.runs();
         let counters = &self.context.counters;
         IndexStatistics {
+            memory_bytes_most: self.note_peak() as u64,
             runs: runs.len() as u64,
             entries: runs.iter().map(|run| run.footer().entries).sum(),
             store_bytes: runs.iter().map(|run| run.object_bytes()).sum(),
@@ -360,6 +364,15 @@ impl RunSet {
 
     pub(super) fn planes_bytes(&self) -> usize {
         self.context.planes_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The most memory that was counted at once, now included.
+    pub(super) fn note_peak(&self) -> usize {
+        let now = self.footer_bytes()
+            + self.planes_bytes()
+            + self.blocks().used_bytes()
+            + self.reserved.load(Ordering::Relaxed);
+        self.peak_bytes.fetch_max(now, Ordering::Relaxed).max(now)
     }
 
     pub(super) fn footer_bytes(&self) -> usize {

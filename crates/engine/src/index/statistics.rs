@@ -20,6 +20,9 @@ pub struct IndexStatistics {
     /// Memory that is reserved: for a run being written, for recent chunks, for the containers that
     /// are there.
     pub reserved_bytes: u64,
+    /// The most memory that all of these took together: looked at when runs come or go, something is
+    /// reserved or given back, and when statistics are asked for.
+    pub memory_bytes_most: u64,
     /// Look-ups so far.
     pub lookups: u64,
     /// Runs that a filter ruled out without reading a block.

@@ -4,7 +4,6 @@ use std::io;
 
 use super::adaptive::CompressionEffort;
 use super::budget::{ByteBudget, Failure};
-use super::memory::MemoryShares;
 use super::ordered::{Emitter, OrderedPool, PoolOptions, ordered_pool};
 use super::packer::{GroupDone, GroupJob};
 use super::stages::{Stage, Stages};
@@ -18,7 +17,7 @@ pub(super) fn start_compressing(
     effort: &CompressionEffort,
     failure: &Failure,
 ) -> io::Result<OrderedPool<GroupJob, GroupDone>> {
-    let shares = MemoryShares::of(settings.memory_bytes);
+    let shares = settings.shares();
     let options = PoolOptions {
         stage: Stage::Compress,
         stages: stages.clone(),

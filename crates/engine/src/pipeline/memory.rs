@@ -1,14 +1,16 @@
 //! Where the memory of a backup goes: one total, shared out.
 //!
-//! | share | of the total | what it bounds |
+//! First the index has its own share, as set: by default 64 MiB, and not more than a quarter of the
+//! total. The others have parts of the rest:
+//!
+//! | share | of the rest | what it bounds |
 //! |---|--:|---|
-//! | `read_bytes` | 1/4 | files on their way from the disk to the thread that decides |
-//! | `group_bytes` | 1/4 | groups that are compressed or wait for it, plain and compressed |
-//! | `put_bytes` | 1/8 | sealed containers on their way to the store |
-//! | `index_bytes` | 1/8 | blocks and filters of the index |
-//! | `locality_bytes` | 1/8 | metadata of containers near those that held the last chunks |
-//! | `container_bytes` | 1/16 | metadata of other containers that were read |
-//! | `tree_bytes` | 1/16 | pages of the parents' trees and recipes |
+//! | `read_bytes` | 2/7 | files on their way from the disk to the thread that decides |
+//! | `group_bytes` | 2/7 | groups that are compressed or wait for it, plain and compressed |
+//! | `put_bytes` | 1/7 | sealed containers on their way to the store |
+//! | `locality_bytes` | 1/7 | metadata of containers near those that held the last chunks |
+//! | `container_bytes` | 1/14 | metadata of other containers that were read |
+//! | `tree_bytes` | 1/14 | pages of the parents' trees and recipes |
 //!
 //! A thing that is larger than a share goes through alone. Beside the total stand one open group
 //! and two open containers, the working memory of each compressor, and entries of the snapshot's
@@ -23,7 +25,7 @@ pub struct MemoryShares {
     pub group_bytes: usize,
     /// Containers being put.
     pub put_bytes: usize,
-    /// The index's blocks and filters.
+    /// The index: its runs, recent chunks, the list of containers.
     pub index_bytes: usize,
     /// Containers' metadata kept for the chunks that follow.
     pub locality_bytes: usize,
@@ -33,19 +35,25 @@ pub struct MemoryShares {
     pub tree_bytes: usize,
 }
 
+/// The share of the index where none is set, in a total that is large enough.
+pub const INDEX_BYTES_DEFAULT: usize = 64 << 20;
+
 impl MemoryShares {
-    /// Shares out `total` bytes.
+    /// Shares out `total` bytes, of which the index has `index_bytes` if that is given.
     #[must_use]
-    pub fn of(total: usize) -> Self {
-        let eighth = total / 8;
+    pub fn of(total: usize, index_bytes: Option<usize>) -> Self {
+        let index_bytes = index_bytes
+            .unwrap_or(INDEX_BYTES_DEFAULT.min(total / 4))
+            .min(total);
+        let seventh = (total - index_bytes) / 7;
         Self {
-            read_bytes: 2 * eighth,
-            group_bytes: 2 * eighth,
-            put_bytes: eighth,
-            index_bytes: eighth,
-            locality_bytes: eighth,
-            container_bytes: eighth / 2,
-            tree_bytes: eighth / 2,
+            read_bytes: 2 * seventh,
+            group_bytes: 2 * seventh,
+            put_bytes: seventh,
+            index_bytes,
+            locality_bytes: seventh,
+            container_bytes: seventh / 2,
+            tree_bytes: seventh / 2,
         }
     }
 }
@@ -57,15 +65,29 @@ mod tests {
     #[test]
     fn shares_make_the_total() {
         for total in [32 << 20, 64 << 20, 256 << 20, 12_345_678] {
-            let shares = MemoryShares::of(total);
-            let sum = shares.read_bytes
-                + shares.group_bytes
-                + shares.put_bytes
-                + shares.index_bytes
-                + shares.locality_bytes
-                + shares.container_bytes
-                + shares.tree_bytes;
-            assert!(sum <= total && total - sum < 16);
+            for index_bytes in [None, Some(5 << 20), Some(total)] {
+                let shares = MemoryShares::of(total, index_bytes);
+                let sum = shares.read_bytes
+                    + shares.group_bytes
+                    + shares.put_bytes
+                    + shares.index_bytes
+                    + shares.locality_bytes
+                    + shares.container_bytes
+                    + shares.tree_bytes;
+                assert!(sum <= total && total - sum < 16);
+                assert_eq!(
+                    index_bytes.unwrap_or(shares.index_bytes),
+                    shares.index_bytes
+                );
+            }
         }
+    }
+
+    #[test]
+    fn the_index_has_64_mib_or_a_quarter() {
+        let index_of = |total| MemoryShares::of(total, None).index_bytes;
+        assert_eq!(index_of(32 << 20), 8 << 20);
+        assert_eq!(index_of(256 << 20), 64 << 20);
+        assert_eq!(index_of(1 << 30), 64 << 20);
     }
 }

@@ -28,6 +28,7 @@ mod compressing;
 mod cutter;
 mod fingerprint_pool;
 mod incoming;
+mod index_merging;
 mod memory;
 mod metadata_packer;
 mod ordered;
@@ -46,7 +47,7 @@ pub use chunk_stream::{ChunkedSegment, CutSegment, Sectioning, StreamChunking, c
 pub use cutter::Cutter;
 pub use fingerprint_pool::{FingerprintPool, SegmentInTurn};
 pub use incoming::IncomingStream;
-pub use memory::MemoryShares;
+pub use memory::{INDEX_BYTES_DEFAULT, MemoryShares};
 pub use ordered::{Emitter, JobSender, OrderedPool, PoolOptions, Results, ordered_pool};
 pub use pending::PendingRecipe;
 pub use reading::{Fetching, ReadingRoom, ReadingWork, Reserved};

@@ -17,7 +17,7 @@ use super::budget::{Failure, Stopped, lock};
 use super::chunk_stream::{ChunkedSegment, StreamChunking, chunk_stream};
 use super::compressing::start_compressing;
 use super::incoming::IncomingStream;
-use super::memory::MemoryShares;
+use super::index_merging::IndexMerging;
 use super::metadata_packer::MetadataPacker;
 use super::ordered::JobSender;
 use super::packer::{GroupDone, GroupJob, Packer, PlainGroup, SealedNote, SharedPlacements};
@@ -29,7 +29,7 @@ use crate::container::{Compressor, ContainerKind, SealedContainer};
 use crate::engine::{Engine, EngineSettings};
 use crate::fingerprint::{CheckValue, Fingerprint};
 use crate::format::ObjectError;
-use crate::index::{Found, Index, IndexMemory, OpenPlace, RECENT_CHUNKS_MAX};
+use crate::index::{Found, Index, IndexMemory, OpenPlace};
 use crate::object::{ObjectId, StoreError};
 use crate::recipe::{ContainerTable, RECIPE_LEVEL_MAX, RUNS_PER_PAGE_MAX, Recipe, RecipePage, Run};
 
@@ -96,6 +96,7 @@ pub struct Writer {
     /// Segments of a stream that may wait to be stored while it is read on.
     stream_segments_max: usize,
     index: Index,
+    index_merging: IndexMerging,
     group: PlainGroup,
     group_bytes: usize,
     next_sequence: u64,
@@ -125,7 +126,7 @@ impl Writer {
     pub(crate) fn start(engine: &Engine) -> Result<Self, WriteError> {
         let settings = engine.settings();
         let stages = engine.stages();
-        let shares = MemoryShares::of(settings.memory_bytes);
+        let shares = settings.shares();
         let reader = Arc::new(engine.container_reader(shares.container_bytes)?);
         let memory = IndexMemory {
             run_bytes: shares.index_bytes,
@@ -137,6 +138,8 @@ impl Writer {
             reader,
             memory,
         )?;
+        let mut index_merging = IndexMerging::default();
+        index_merging.start_if_needed(&index);
         let failure = Failure::default();
         let puts = PutPool::start(engine.store(), shares.put_bytes, stages, &failure)
             .map_err(WriteError::Threads)?;
@@ -165,6 +168,7 @@ impl Writer {
             stream_segments_max: stream_segments_max(&chunking, settings),
             chunking,
             index,
+            index_merging,
             group: PlainGroup::default(),
             group_bytes: settings.group_bytes as usize,
             next_sequence: 0,
@@ -350,9 +354,10 @@ impl Writer {
         let started = Instant::now();
         self.submit(GroupJob::Group(group), bytes)?;
         self.adaptation.group(started.elapsed());
-        if self.index.recent_chunks() >= RECENT_CHUNKS_MAX {
+        if self.index.is_recent_full() {
             self.wait_for_puts()?;
             self.index.write_recent()?;
+            self.index_merging.start_if_needed(&self.index);
         }
         Ok(())
     }
@@ -384,7 +389,7 @@ impl Writer {
         self.totals.stored_bytes += note.object_bytes;
         self.totals.filled_bytes += note.filled_bytes;
         self.totals.container_metadata_bytes += note.metadata_bytes;
-        self.index.sealed(&note.section);
+        self.index.sealed(&note.section, note.metadata_bytes);
     }
 
     /// Stores a page of metadata, unless it is there already, and says where.
@@ -563,6 +568,7 @@ impl Writer {
     /// # Errors
     /// When the store fails.
     pub fn merge_index(&mut self) -> Result<(), ObjectError> {
+        self.index_merging.join();
         self.index.merge_runs()
     }
 }
@@ -570,7 +576,7 @@ impl Writer {
 /// As many segments as keep every thread busy, if they have room beside the two that are read and
 /// handed on.
 fn stream_segments_max(chunking: &StreamChunking, settings: &EngineSettings) -> usize {
-    let read_bytes = MemoryShares::of(settings.memory_bytes).read_bytes;
+    let read_bytes = settings.shares().read_bytes;
     let fitting = (read_bytes / chunking.read_bytes()).saturating_sub(2);
     fitting.clamp(1, settings.threads + 1)
 }

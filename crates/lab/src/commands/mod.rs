@@ -16,6 +16,7 @@ Exit codes:
 pub mod chunk;
 pub mod chunk_passes;
 pub mod dataset;
+pub mod index;
 pub mod keys;
 mod output;
 pub mod paper;

@@ -27,8 +27,7 @@ use engine::Engine;
 use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKind};
 use engine::pipeline::{
-    ByteBudget, IncomingStream, MemoryShares, PoolOptions, Results, Stage, WriteError, Writer,
-    ordered_pool,
+    ByteBudget, IncomingStream, PoolOptions, Results, Stage, WriteError, Writer, ordered_pool,
 };
 use engine::recipe::Recipe;
 use engine::restore::Reader;
@@ -194,7 +193,7 @@ impl<'a> RunningBackup<'a> {
         let reader = self.parent_reader(writer);
         let tree = |parent| SnapshotTree::new(reader.clone(), parent);
         let trees = parents.iter().map(tree).collect();
-        let live = LiveContainers::new(writer.index().live_objects().clone());
+        let live = LiveContainers::new(Arc::clone(writer.index().live_objects()));
         Ok(Parents::new(trees, &Arc::new(live)))
     }
 
@@ -226,7 +225,7 @@ impl<'a> RunningBackup<'a> {
 
     /// What parents are read by: what the index reads by, so that nothing is fetched twice.
     fn parent_reader(&self, writer: &Writer) -> Reader {
-        let shares = MemoryShares::of(self.repository.settings().memory_bytes);
+        let shares = self.engine.settings().shares();
         let containers = Arc::clone(writer.index().containers());
         Reader::new(containers, shares.tree_bytes)
     }
@@ -256,7 +255,7 @@ impl<'a> RunningBackup<'a> {
         let settings = self.repository.settings();
         let progress = self.progress;
         let with = writer.stream_chunking().clone();
-        let read_bytes = MemoryShares::of(settings.memory_bytes).read_bytes;
+        let read_bytes = self.engine.settings().shares().read_bytes;
         let options = PoolOptions {
             stage: Stage::Read,
             stages: progress.stages.clone(),

@@ -6,9 +6,10 @@
 //! Where the parent can't be read, files count as new and are read again; the containers at
 //! fault are told ([`Parents::next_damage`]), lest what is stored now rests on them.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use engine::index::LiveObjects;
 use engine::object::ObjectId;
 use engine::pipeline::Trail;
 use engine::recipe::{Recipe, Run};
@@ -19,11 +20,11 @@ use crate::tree::{Entry, EntryKind};
 
 /// Which containers are there.
 pub(super) struct LiveContainers {
-    objects: HashSet<ObjectId>,
+    objects: Arc<LiveObjects>,
 }
 
 impl LiveContainers {
-    pub fn new(objects: HashSet<ObjectId>) -> Self {
+    pub fn new(objects: Arc<LiveObjects>) -> Self {
         Self { objects }
     }
 
@@ -33,7 +34,7 @@ impl LiveContainers {
         for run in tree.reader().runs(recipe) {
             if let Run::Slots { container, .. } = run? {
                 let object = containers.remaps().object_of(container);
-                if !self.objects.contains(&object.id) {
+                if !self.objects.contains(object.id) {
                     return Ok(false);
                 }
             }
