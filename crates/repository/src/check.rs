@@ -29,9 +29,6 @@ use crate::tree::{Entry, EntryKind};
 /// Problems kept in the report; all are reported to the progress handler.
 const PROBLEMS_KEPT_MAX: usize = 10_000;
 
-/// Memory for the index while it is checked.
-const INDEX_BYTES: usize = 8 << 20;
-
 /// How thoroughly to check.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CheckOptions {
@@ -221,7 +218,8 @@ impl Check<'_> {
     fn open_index(&self) -> Result<RunSet, RepositoryError> {
         let engine = self.repository.engine();
         let (store, vault) = (Arc::clone(engine.store()), Arc::clone(engine.vault()));
-        Ok(RunSet::open(store, vault, INDEX_BYTES)?)
+        let memory_bytes = engine.settings().shares().index_bytes;
+        Ok(RunSet::open(store, vault, memory_bytes)?)
     }
 
     /// A snapshot is written after the index run of what it uses: if no run knows of that, one is

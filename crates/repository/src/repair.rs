@@ -86,7 +86,7 @@ impl Repository {
         let runs = RunSet::open(
             Arc::clone(engine.store()),
             Arc::clone(engine.vault()),
-            memory_bytes / 8,
+            engine.settings().shares().index_bytes,
         )?;
         runs.verify();
         let mut report = RepairIndexReport::default();
