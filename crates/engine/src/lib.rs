@@ -6,7 +6,8 @@
 //! streams back. See `examples/store_stream.rs`.
 //!
 //! Rooms: [`object`] (stores), [`format`] (building blocks of stored bytes), [`fingerprint`],
-//! [`container`], [`recipe`], [`index`], [`pipeline`] (threads), [`restore`].
+//! [`container`], [`recipe`], [`index`], [`pipeline`] (threads), [`restore`],
+//! [`rewriting`] (which duplicates are stored again).
 
 pub mod container;
 mod engine;
@@ -17,5 +18,6 @@ pub mod object;
 pub mod pipeline;
 pub mod recipe;
 pub mod restore;
+pub mod rewriting;
 
 pub use engine::{Engine, EngineSettings};
