@@ -6,8 +6,10 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use engine::container::{CompressionChoice, CompressionLevel};
+use engine::rewriting::Rewriting;
 use repository::snapshot::SnapshotFilter;
 
 use crate::commands;
@@ -213,6 +215,22 @@ fn parse_compression(text: &str) -> Result<CompressionChoice, String> {
 /// Reads a size in bytes that fits 32 bits.
 pub fn parse_size(text: &str) -> Result<u32, String> {
     u32::try_from(units::parse_bytes(text)?).map_err(|_| "at most 4 GiB make sense".to_owned())
+}
+
+/// The names of policies that store duplicates again, with what there is to say about each.
+pub fn rewriting_parser() -> impl TypedValueParser<Value = Rewriting> {
+    let names = Rewriting::NAMES.iter().map(|(name, rewriting)| {
+        PossibleValue::new(*name).help(match rewriting {
+            Rewriting::Off => "no duplicate is stored again",
+            Rewriting::LookBackWindow(_) => {
+                "those of containers that are rarely referred to nearby, at most 5 % of the data"
+            }
+            Rewriting::Capping(_) => {
+                "those of all but the 10 most needed containers of each 20 MiB"
+            }
+        })
+    });
+    PossibleValuesParser::new(names).try_map(|name| Rewriting::named(&name).ok_or("no such policy"))
 }
 
 #[cfg(test)]

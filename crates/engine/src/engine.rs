@@ -11,6 +11,7 @@ use crate::pipeline::{
     WriteError, Writer,
 };
 use crate::restore::Reader;
+use crate::rewriting::Rewriting;
 
 /// Settings of an engine. Those of the repository's `config` come from there; the others are
 /// the user's for this run.
@@ -30,13 +31,25 @@ pub struct EngineSettings {
     pub memory_bytes: usize,
     /// What the index has of it; otherwise as [`MemoryShares::of`] says.
     pub index_memory_bytes: Option<usize>,
+    /// Which duplicates are stored again.
+    pub rewriting: Rewriting,
 }
 
+/// Containers of metadata have at least this size, so that any page fits one.
+const METADATA_CONTAINER_BYTES_MIN: u32 = 2 << 20;
+
 impl EngineSettings {
+    /// Size of a container of metadata in bytes.
+    #[must_use]
+    pub fn metadata_container_bytes(&self) -> u32 {
+        self.container_bytes.max(METADATA_CONTAINER_BYTES_MIN)
+    }
+
     /// How the memory is shared out.
     #[must_use]
     pub fn shares(&self) -> MemoryShares {
-        MemoryShares::of(self.memory_bytes, self.index_memory_bytes)
+        let window_bytes = self.rewriting.window_bytes(self.container_bytes);
+        MemoryShares::of(self.memory_bytes, self.index_memory_bytes).with_window(window_bytes)
     }
 }
 
@@ -51,6 +64,7 @@ impl Default for EngineSettings {
             fetch_threads: threads.max(2),
             memory_bytes: 256 << 20,
             index_memory_bytes: None,
+            rewriting: Rewriting::Off,
         }
     }
 }
@@ -102,6 +116,14 @@ impl Engine {
             stages: stages.clone(),
             ..self.clone()
         }
+    }
+
+    /// The same engine, whose writers store again what this says.
+    #[must_use]
+    pub fn rewriting(&self, rewriting: Rewriting) -> Self {
+        let mut engine = self.clone();
+        engine.settings.rewriting = rewriting;
+        engine
     }
 
     /// What its stages report to.

@@ -36,4 +36,4 @@ pub use progress::{Problem, Progress};
 pub use repair::{RepairIndexOptions, RepairIndexReport};
 pub use repository::{CreateOptions, PROGRAM, Repository, RepositoryError, RunSettings};
 pub use restore::{Overwrite, RestoreError, RestoreOptions, RestoreReport};
-pub use stats::Stats;
+pub use stats::{Filling, KindFilling, Stats};

@@ -11,6 +11,7 @@ use engine::container::CompressionChoice;
 use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
 use engine::pipeline::WriteError;
+use engine::rewriting::Rewriting;
 use engine::{Engine, EngineSettings};
 
 use crate::config::{Acceleration, Config, ConfigError, Encryption, Features, UnverifiedConfig};
@@ -90,6 +91,8 @@ pub struct CreateOptions {
     pub container_bytes: Option<u32>,
     /// Plain bytes at which a group is closed; 1 MiB when not given.
     pub group_bytes: Option<u32>,
+    /// Which duplicates backups store again.
+    pub rewriting: Rewriting,
     /// What a guess at the password costs.
     pub cost: Argon2Cost,
 }
@@ -102,6 +105,7 @@ impl Default for CreateOptions {
             allow_unkeyed_chunker: false,
             container_bytes: None,
             group_bytes: None,
+            rewriting: Rewriting::Off,
             cost: Argon2Cost::DEFAULT,
         }
     }
@@ -182,6 +186,7 @@ impl Repository {
             config.chunker = chunker;
         }
         config.acceleration = options.acceleration;
+        config.rewriting = options.rewriting;
         if let Some(bytes) = options.container_bytes {
             config.container_bytes = bytes;
         }
@@ -274,6 +279,7 @@ impl Repository {
                 fetch_threads: settings.read_threads,
                 memory_bytes: settings.memory_bytes,
                 index_memory_bytes: settings.index_memory_bytes,
+                rewriting: config.rewriting,
             },
         );
         Ok(Self {

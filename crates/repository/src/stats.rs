@@ -35,8 +35,10 @@ pub struct Stats {
     pub metadata_container_bytes: u64,
     /// Bytes of the metadata regions in containers of file data.
     pub chunk_metadata_bytes: u64,
-    /// Bytes of groups, metadata and tags in all containers.
-    pub filled_bytes: u64,
+    /// How full containers of file data are.
+    pub data_filling: KindFilling,
+    /// How full containers of pages are.
+    pub metadata_filling: KindFilling,
     /// Bytes of index runs.
     pub index_bytes: u64,
     /// Bytes of snapshots.
@@ -45,6 +47,54 @@ pub struct Stats {
     pub other_bytes: u64,
     /// Objects that could not be read.
     pub unreadable: u64,
+}
+
+/// How full containers of a kind are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KindFilling {
+    /// Those of the size that containers of this kind have.
+    pub full: Filling,
+    /// Smaller ones: the last of a backup; where nothing is padded, most.
+    pub smaller: Filling,
+}
+
+impl KindFilling {
+    /// Of all of the kind.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        (self.full + self.smaller).ratio()
+    }
+}
+
+/// What containers have room for, and what is in them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Filling {
+    /// How many.
+    pub containers: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of groups, metadata and tags in them.
+    pub filled_bytes: u64,
+}
+
+impl Filling {
+    /// Groups, metadata and tags over the size of the containers (MACS, §IV-B).
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        ratio(self.filled_bytes, self.bytes)
+    }
+}
+
+impl std::ops::Add for Filling {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            containers: self.containers + other.containers,
+            bytes: self.bytes + other.bytes,
+            filled_bytes: self.filled_bytes + other.filled_bytes,
+        }
+    }
 }
 
 impl Stats {
@@ -74,10 +124,8 @@ impl Stats {
     /// container of a run counts with the size that it has.
     #[must_use]
     pub fn filling_ratio(&self) -> Option<f64> {
-        ratio(
-            self.filled_bytes,
-            self.data_container_bytes + self.metadata_container_bytes,
-        )
+        let (data, metadata) = (self.data_filling, self.metadata_filling);
+        (data.full + data.smaller + metadata.full + metadata.smaller).ratio()
     }
 
     /// Container metadata and index for each stored chunk.
@@ -149,6 +197,7 @@ impl Repository {
             .store(containers.len() as u64, Ordering::Relaxed);
         progress.is_total_known.store(true, Ordering::Relaxed);
         let reader = self.engine().reader()?;
+        let settings = self.engine().settings();
         for (id, object_bytes) in containers {
             let key = ObjectKey::new(ObjectKind::Container, id);
             progress.set_current(key.to_string().as_bytes());
@@ -164,11 +213,27 @@ impl Repository {
                     continue;
                 }
             };
-            stats.filled_bytes += summary.filled_bytes();
             let is_data = metadata
                 .sections
                 .iter()
                 .all(|s| s.kind == ContainerKind::Data);
+            let (filling, whole_bytes) = match is_data {
+                true => (&mut stats.data_filling, settings.container_bytes),
+                false => (
+                    &mut stats.metadata_filling,
+                    settings.metadata_container_bytes(),
+                ),
+            };
+            let part = match object_bytes == u64::from(whole_bytes) {
+                true => &mut filling.full,
+                false => &mut filling.smaller,
+            };
+            *part = *part
+                + Filling {
+                    containers: 1,
+                    bytes: object_bytes,
+                    filled_bytes: summary.filled_bytes(),
+                };
             if is_data {
                 stats.data_containers += 1;
                 stats.data_container_bytes += object_bytes;

@@ -8,12 +8,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use engine::object::ObjectId;
+use engine::rewriting::Rewriting;
 use repository::files::absolute_path;
 use repository::snapshot::{SnapshotFilter, SnapshotSpec};
 use repository::{
     BackupError, BackupOptions, BackupReport, CreateOptions, ExcludeOptions, Progress, Repository,
 };
 
+use crate::arguments::rewriting_parser;
 use crate::events::{BackupSummary, Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -86,6 +88,11 @@ pub struct BackupArguments {
     /// Read everything, store nothing, and say what would be new
     #[arg(short = 'n', long)]
     dry_run: bool,
+
+    /// Store duplicates again that a restore would have to gather from many containers [default: as
+    /// the repository was created]
+    #[arg(long, value_name = "NAME", value_parser = rewriting_parser())]
+    rewriting: Option<Rewriting>,
 
     // Last, for its heading holds for all arguments after it.
     #[command(flatten)]
@@ -279,6 +286,7 @@ impl BackupArguments {
             },
             count_ahead: matches!(manner(&session.output), Manner::Bar | Manner::Events),
             dry_run: self.dry_run,
+            rewriting: self.rewriting,
         })
     }
 
@@ -358,7 +366,12 @@ fn summary(report: &BackupReport, is_dry_run: bool) -> BackupSummary {
         dedup_ratio: units::dedup_ratio(counts.files_bytes, counts.bytes_new),
         chunks: counts.chunks,
         chunks_new: counts.chunks_new,
+        rewriting: report.rewriting.name(),
+        chunks_rewritten: counts.chunks_rewritten,
+        bytes_rewritten: counts.bytes_rewritten,
+        dedup_ratio_with_rewriting: dedup_ratio_with_rewriting(report),
         containers_new: report.totals.containers,
+        filling_ratio: (report.totals.stored_bytes > 0).then(|| filling_ratio(report)),
         seconds: counts.milliseconds as f64 / 1000.0,
     }
 }
@@ -390,6 +403,9 @@ fn text(report: &BackupReport, is_dry_run: bool, is_verbose: bool) -> String {
             },
         ),
     ];
+    if report.rewriting != Rewriting::Off {
+        lines.push(rewritten(report));
+    }
     if is_dry_run {
         lines.push("Stored: nothing, this was a dry run".to_owned());
     } else {
@@ -411,6 +427,35 @@ fn text(report: &BackupReport, is_dry_run: bool, is_verbose: bool) -> String {
         lines.push(format!("Snapshot {} saved", report.snapshot.id.short()));
     }
     lines.join("\n")
+}
+
+/// What storing duplicates again cost.
+fn rewritten(report: &BackupReport) -> String {
+    let counts = &report.snapshot.summary;
+    let chunks = units::counted(counts.chunks_rewritten, "chunk", "chunks");
+    let bytes = units::bytes(counts.bytes_rewritten);
+    let ratio = match dedup_ratio_with_rewriting(report) {
+        Some(ratio) if counts.chunks_rewritten > 0 => format!(" (dedup ratio {ratio:.2} with it)"),
+        _ => String::new(),
+    };
+    format!(
+        "Again:  {bytes} in {chunks} stored again by {}{ratio}",
+        report.rewriting.name()
+    )
+}
+
+/// Bytes of files over all that was stored of them, new or again.
+fn dedup_ratio_with_rewriting(report: &BackupReport) -> Option<f64> {
+    let counts = &report.snapshot.summary;
+    units::dedup_ratio(
+        counts.files_bytes,
+        counts.bytes_new + counts.bytes_rewritten,
+    )
+}
+
+/// How full the containers are that were written.
+fn filling_ratio(report: &BackupReport) -> f64 {
+    units::share(report.totals.filled_bytes, report.totals.stored_bytes)
 }
 
 /// What `-v` adds.
@@ -437,7 +482,7 @@ fn details(report: &BackupReport) -> Vec<String> {
             "Containers: {} of {}, filled to {:.1} %",
             units::count(totals.containers),
             units::bytes(totals.stored_bytes),
-            100.0 * units::share(totals.filled_bytes, totals.stored_bytes),
+            100.0 * filling_ratio(report),
         ),
     ]
 }

@@ -3,10 +3,11 @@
 use chunking::{ALGORITHMS, Algorithm, OWN_PARAMETERS, OwnParameter, Parameters};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use engine::rewriting::Rewriting;
 use repository::config::{Acceleration, ConfigError};
 use repository::{CreateOptions, Repository};
 
-use crate::arguments::parse_size;
+use crate::arguments::{parse_size, rewriting_parser};
 use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -63,6 +64,11 @@ pub struct InitArguments {
     /// Bytes that are compressed together [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     group_size: Option<u32>,
+
+    /// Duplicates that backups store again, because a restore would have to gather them from many
+    /// containers [default: off]
+    #[arg(long, value_name = "NAME", value_parser = rewriting_parser())]
+    rewriting: Option<Rewriting>,
 
     /// Take an algorithm without a key, though the lengths of its chunks tell an attacker which
     /// known files an encrypted repository holds
@@ -134,6 +140,7 @@ impl InitArguments {
             allow_unkeyed_chunker: self.allow_unkeyed_chunker,
             container_bytes: self.container_size,
             group_bytes: self.group_size,
+            rewriting: self.rewriting.unwrap_or_default(),
             ..CreateOptions::default()
         })
     }

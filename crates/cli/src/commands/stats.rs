@@ -1,8 +1,9 @@
 //! `onefold stats`: what a repository holds, and what it costs.
 
 use clap::Args;
-use repository::Stats;
+use engine::rewriting::Rewriting;
 use repository::config::{Acceleration, Config};
+use repository::{KindFilling, Stats};
 
 use crate::events::{Event, StatsSummary, Summary};
 use crate::exit_code::ExitCode;
@@ -46,9 +47,6 @@ fn text(stats: &Stats, config: &Config) -> String {
     let (bytes, count) = (units::bytes, units::count);
     let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
     let each = |bytes: Option<f64>| bytes.map_or("-".to_owned(), |bytes| format!("{bytes:.1} B"));
-    let percent = |share: Option<f64>| {
-        share.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
-    };
     let containers = |number: u64, size: u64| {
         format!(
             "{} in {}",
@@ -85,6 +83,8 @@ fn text(stats: &Stats, config: &Config) -> String {
         ("Dedup ratio", ratio(stats.dedup_ratio())),
         ("Reduction", ratio(stats.reduction_ratio())),
         ("Filling ratio", percent(stats.filling_ratio())),
+        ("  file data", filling(&stats.data_filling)),
+        ("  directories", filling(&stats.metadata_filling)),
         (
             "Metadata",
             format!(
@@ -98,6 +98,9 @@ fn text(stats: &Stats, config: &Config) -> String {
     if config.acceleration != Acceleration::None {
         rows.push(("Acceleration", acceleration(config)));
     }
+    if config.rewriting != Rewriting::Off {
+        rows.push(("Rewriting", config.rewriting.name().to_owned()));
+    }
     if stats.unreadable > 0 {
         rows.push((
             "Unreadable",
@@ -108,6 +111,30 @@ fn text(stats: &Stats, config: &Config) -> String {
         .iter()
         .map(|(name, value)| format!("{name:<15}{value}"));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
+}
+
+/// `97.9 % (98.2 % in 40 whole containers, 61.0 % in 3 smaller ones)`.
+fn filling(kind: &KindFilling) -> String {
+    let (full, smaller) = (kind.full, kind.smaller);
+    let in_full = || {
+        let containers = units::counted(full.containers, "whole container", "whole containers");
+        format!("{} in {containers}", percent(full.ratio()))
+    };
+    let in_smaller = || {
+        let containers = units::counted(smaller.containers, "smaller one", "smaller ones");
+        format!("{} in {containers}", percent(smaller.ratio()))
+    };
+    let parts = match (full.containers, smaller.containers) {
+        (0, 0) => return percent(None),
+        (_, 0) => in_full(),
+        (0, _) => in_smaller(),
+        _ => format!("{}, {}", in_full(), in_smaller()),
+    };
+    format!("{} ({parts})", percent(kind.ratio()))
 }
 
 /// `fastcdc, min 2.0 KiB, avg 8.0 KiB, max 64.0 KiB`.
@@ -156,8 +183,17 @@ fn summary(stats: &Stats, config: &Config) -> StatsSummary {
         snapshots_bytes: stats.snapshot_bytes,
         other_bytes: stats.other_bytes,
         filling_ratio: stats.filling_ratio(),
+        data_filling_ratio: stats.data_filling.ratio(),
+        data_whole_containers: stats.data_filling.full.containers,
+        data_whole_filling_ratio: stats.data_filling.full.ratio(),
+        data_smaller_filling_ratio: stats.data_filling.smaller.ratio(),
+        metadata_filling_ratio: stats.metadata_filling.ratio(),
+        metadata_whole_containers: stats.metadata_filling.full.containers,
+        metadata_whole_filling_ratio: stats.metadata_filling.full.ratio(),
+        metadata_smaller_filling_ratio: stats.metadata_filling.smaller.ratio(),
         metadata_per_chunk_bytes: stats.metadata_bytes_per_chunk(),
         metadata_per_file_bytes: stats.metadata_bytes_per_file(),
+        rewriting: config.rewriting.name(),
         unreadable: stats.unreadable,
     }
 }

@@ -7,6 +7,10 @@
 //! 3. *recent* containers: sealed in this run or found without an index run, by prefix;
 //! 4. the index *runs*, by prefix.
 //!
+//! A chunk may lie in several containers (`crate::rewriting`). Among candidates those in containers
+//! of this run come first, so that a chunk that was stored again is found where it is now; so they
+//! do in the cache.
+//!
 //! 3 and 4 name candidates; the full fingerprint is compared in the container's metadata,
 //! which thereby comes into the cache, in one read where the directory of the runs says how long it
 //! is. Candidates are tried in the order of their ids, so that the answer does not depend on how
@@ -88,6 +92,8 @@ pub struct Index {
     aside: Arc<HashSet<ContainerId>>,
     /// Objects set aside since.
     aside_now: HashSet<ObjectId>,
+    /// Containers sealed in this run.
+    own: HashSet<ContainerId>,
     open: HashedMap<Fingerprint, OpenPlace>,
     recent: Recent,
     /// What the runs were told that others take.
@@ -134,6 +140,7 @@ impl Index {
             live: Arc::new(live),
             aside: Arc::new(aside),
             aside_now: HashSet::new(),
+            own: HashSet::new(),
             open: HashedMap::default(),
             recent: Recent::new(memory.run_bytes / RECENT_SHARE),
             reserved_bytes: 0,
@@ -271,12 +278,36 @@ impl Index {
         if let Some(address) = self.cache.find(fingerprint) {
             return Ok(Some(Found::Stored(address)));
         }
+        self.find_candidate(fingerprint)
+    }
+
+    /// Where the chunk of that fingerprint is stored, if it is: the newest of its places, whatever
+    /// the cache has. To be asked rarely.
+    ///
+    /// # Errors
+    /// When the store fails; damage is passed over.
+    pub fn find_newest(&mut self, fingerprint: &Fingerprint) -> Result<Option<Found>, ObjectError> {
+        if let Some(place) = self.open.get(fingerprint) {
+            return Ok(Some(Found::Open(*place)));
+        }
+        self.find_candidate(fingerprint)
+    }
+
+    /// Was that container sealed in this run?
+    #[must_use]
+    pub fn is_own(&self, container: ContainerId) -> bool {
+        self.own.contains(&container)
+    }
+
+    /// Looks among what recent containers and runs name.
+    fn find_candidate(&mut self, fingerprint: &Fingerprint) -> Result<Option<Found>, ObjectError> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         self.recent
             .candidates(fingerprint.prefix(), &mut candidates);
         self.runs.candidates(fingerprint.prefix(), &mut candidates);
-        candidates.sort_unstable();
+        candidates
+            .sort_unstable_by_key(|&candidate| (!self.is_own(candidate.container), candidate));
         candidates.dedup();
         let mut found = Ok(None);
         for &candidate in &candidates {
@@ -316,7 +347,8 @@ impl Index {
             }
             Err(error) => return Err(error),
         };
-        self.cache.insert(&loaded.section);
+        let is_own = self.is_own(candidate.container);
+        self.cache.insert(&loaded.section, is_own);
         let is_it = loaded
             .section
             .chunk_in(candidate.slot)
@@ -345,9 +377,10 @@ impl Index {
             self.open.remove(fingerprint);
         }
         self.live.insert(section.id.0);
+        self.own.insert(section.id);
         let metadata_bytes = u32::try_from(metadata_bytes).unwrap_or(0);
         self.recent.insert(section, metadata_bytes);
-        self.cache.insert(section);
+        self.cache.insert(section, true);
         self.account();
     }
 
@@ -470,6 +503,8 @@ struct LocalityCache {
 struct CachedSection {
     section: Arc<Section>,
     used: u64,
+    /// Of this run: its chunks are found here even if others in the cache have them too.
+    is_own: bool,
 }
 
 impl LocalityCache {
@@ -506,7 +541,7 @@ impl LocalityCache {
         })
     }
 
-    fn insert(&mut self, section: &Arc<Section>) {
+    fn insert(&mut self, section: &Arc<Section>, is_own: bool) {
         if self.numbers.contains_key(&section.id) {
             return;
         }
@@ -515,14 +550,18 @@ impl LocalityCache {
         self.clock += 1;
         self.numbers.insert(section.id, number);
         for (chunk, fingerprint) in section.fingerprints.iter().enumerate() {
-            self.places
-                .insert(fingerprint.prefix(), (number, chunk as u32));
+            let place = (number, chunk as u32);
+            let taken = self.places.entry(fingerprint.prefix()).or_insert(place);
+            if is_own || !is_own_in(&self.sections, taken.0) {
+                *taken = place;
+            }
         }
         self.used_bytes += bytes_of(section);
         self.by_use.insert(self.clock, number);
         let cached = CachedSection {
             section: Arc::clone(section),
             used: self.clock,
+            is_own,
         };
         self.sections.insert(number, cached);
         while self.used_bytes > self.limit_bytes && self.sections.len() > CACHED_CONTAINERS_MIN {
@@ -568,6 +607,10 @@ impl LocalityCache {
             }
         }
     }
+}
+
+fn is_own_in(sections: &HashMap<u32, CachedSection>, number: u32) -> bool {
+    sections.get(&number).is_some_and(|cached| cached.is_own)
 }
 
 fn bytes_of(section: &Section) -> usize {

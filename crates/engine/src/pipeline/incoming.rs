@@ -45,7 +45,7 @@ impl IncomingStream {
             bytes += u64::from(*length);
         }
         waiting.count_bytes(bytes);
-        writer.push_segment(&mut self.recipe, &segment)?;
+        writer.push_segment(&mut self.recipe, segment)?;
         Ok(bytes)
     }
 

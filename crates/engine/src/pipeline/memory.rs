@@ -12,6 +12,9 @@
 //! | `container_bytes` | 1/14 | metadata of other containers that were read |
 //! | `tree_bytes` | 1/14 | pages of the parents' trees and recipes |
 //!
+//! Where duplicates are stored again, chunks that wait for that to be decided take `window_bytes` of
+//! what would be `read_bytes`: as much as the window wants, at most two thirds.
+//!
 //! A thing that is larger than a share goes through alone. Beside the total stand one open group
 //! and two open containers, the working memory of each compressor, and entries of the snapshot's
 //! tree that wait for their chunks to be placed.
@@ -33,6 +36,8 @@ pub struct MemoryShares {
     pub container_bytes: usize,
     /// Pages of the parents.
     pub tree_bytes: usize,
+    /// Chunks of which it is not decided yet whether they are stored again.
+    pub window_bytes: usize,
 }
 
 /// The share of the index where none is set, in a total that is large enough.
@@ -54,13 +59,35 @@ impl MemoryShares {
             locality_bytes: seventh,
             container_bytes: seventh / 2,
             tree_bytes: seventh / 2,
+            window_bytes: 0,
         }
+    }
+
+    /// Makes room for a window of `wanted_bytes`, or less.
+    #[must_use]
+    pub fn with_window(mut self, wanted_bytes: u64) -> Self {
+        let both = self.read_bytes + self.window_bytes;
+        let most = both / 3 * 2;
+        self.window_bytes = usize::try_from(wanted_bytes).map_or(most, |wanted| wanted.min(most));
+        self.read_bytes = both - self.window_bytes;
+        self
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_takes_of_what_is_read() {
+        let shares = MemoryShares::of(256 << 20);
+        assert_eq!(shares.with_window(0), shares);
+        let some = shares.with_window(32 << 20);
+        assert_eq!((some.window_bytes, some.read_bytes), (32 << 20, 32 << 20));
+        let much = shares.with_window(u64::MAX);
+        assert_eq!(much.window_bytes + much.read_bytes, shares.read_bytes);
+        assert!(much.read_bytes >= shares.read_bytes / 3);
+    }
 
     #[test]
     fn shares_make_the_total() {

@@ -29,6 +29,7 @@ mod cutter;
 mod fingerprint_pool;
 mod incoming;
 mod index_merging;
+mod look_ahead;
 mod memory;
 mod metadata_packer;
 mod ordered;

@@ -3,8 +3,14 @@
 //! A new chunk gets a *sequence number* when it is found to be new; which container and slot it
 //! lies in is known when the packer has placed its group. Placing follows sequence, so the
 //! places of all chunks are known from where each container begins: a small table.
+//!
+//! Where duplicates may be stored again (`look_ahead`), it is not even known at first which chunks
+//! will be new: then a recipe has an [`Undecided`] part, filled in by whoever decides.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use super::budget::lock;
 
 use crate::container::{ContainerId, Slot};
 use crate::recipe::{RecipePage, Run, RunJoiner};
@@ -76,10 +82,27 @@ pub(super) struct NewSpan {
     pub bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Part {
     Placed(Run),
     New(NewSpan),
+    Undecided(Undecided),
+}
+
+/// A part of a recipe that somebody else fills in, once; clones are the same part.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Undecided(Arc<Mutex<Option<VecDeque<Part>>>>);
+
+impl Undecided {
+    /// Fills it in.
+    pub fn decide(&self, recipe: PendingRecipe) {
+        let placed = recipe.placed.finish().into_iter().map(Part::Placed);
+        *lock(&self.0) = Some(placed.chain(recipe.waiting).collect());
+    }
+
+    fn take(&self) -> Option<VecDeque<Part>> {
+        lock(&self.0).take()
+    }
 }
 
 /// The recipe of a stream while some of its chunks may still lack a place.
@@ -138,16 +161,32 @@ impl PendingRecipe {
         }));
     }
 
+    /// Adds chunks of so many bytes of which it is not decided yet whether they are new.
+    pub(super) fn push_undecided(&mut self, part: Undecided, bytes: u64) {
+        self.stream_bytes += bytes;
+        self.waiting.push_back(Part::Undecided(part));
+    }
+
     /// Gives places to what can have one. Returns whether all of it has.
     pub(super) fn settle(&mut self, placements: &Placements) -> bool {
         while let Some(part) = self.waiting.front() {
-            match *part {
-                Part::Placed(run) => self.placed.push(run),
+            match part {
+                Part::Placed(run) => self.placed.push(*run),
                 Part::New(span) => {
                     let placed = &mut self.placed;
-                    if !placements.runs(span, |run| placed.push(run)) {
+                    if !placements.runs(*span, |run| placed.push(run)) {
                         return false;
                     }
+                }
+                Part::Undecided(part) => {
+                    let Some(parts) = part.take() else {
+                        return false;
+                    };
+                    self.waiting.pop_front();
+                    for part in parts.into_iter().rev() {
+                        self.waiting.push_front(part);
+                    }
+                    continue;
                 }
             }
             self.waiting.pop_front();
@@ -155,12 +194,30 @@ impl PendingRecipe {
         true
     }
 
+    /// Takes in what was decided meanwhile. Returns whether all of it is.
+    pub(super) fn take_decisions(&mut self) -> bool {
+        let mut is_decided = true;
+        for part in std::mem::take(&mut self.waiting) {
+            match &part {
+                Part::Undecided(undecided) => match undecided.take() {
+                    Some(parts) => self.waiting.extend(parts),
+                    None => {
+                        is_decided = false;
+                        self.waiting.push_back(part);
+                    }
+                },
+                Part::Placed(_) | Part::New(_) => self.waiting.push_back(part),
+            }
+        }
+        is_decided
+    }
+
     /// The greatest sequence number that still lacks a place, plus one; 0 when none does.
     pub(super) fn needs(&self) -> u64 {
         self.waiting
             .iter()
             .map(|part| match part {
-                Part::Placed(_) => 0,
+                Part::Placed(_) | Part::Undecided(_) => 0,
                 Part::New(span) => span.sequence + u64::from(span.count),
             })
             .max()
@@ -227,6 +284,46 @@ mod tests {
             slots(1, 2, 2, 20),
             slots(2, 0, 2, 20),
             Run::Hole { bytes: 3 },
+        ];
+        assert_eq!(runs, expected);
+    }
+
+    #[test]
+    fn what_is_decided_later_takes_its_place() {
+        let placements = Placements {
+            starts: vec![Placement {
+                first_sequence: 0,
+                first_offset: 0,
+                container: container(1),
+            }],
+            placed_end: 9,
+            ..Placements::default()
+        };
+        let (first, second) = (Undecided::default(), Undecided::default());
+        let mut recipe = PendingRecipe::default();
+        recipe.push_undecided(first.clone(), 15);
+        recipe.push_placed(Run::Hole { bytes: 3 });
+        recipe.push_undecided(second.clone(), 20);
+        assert!(!recipe.settle(&placements));
+        assert!(!recipe.take_decisions());
+        let mut decided = PendingRecipe::default();
+        decided.push_new(2, 20, 10);
+        decided.push_new(3, 30, 10);
+        second.decide(decided);
+        assert!(!recipe.take_decisions());
+        assert_eq!(recipe.needs(), 4);
+        let mut decided = PendingRecipe::default();
+        decided.push_placed(slots(9, 7, 1, 5));
+        decided.push_new(1, 10, 10);
+        first.decide(decided);
+        assert!(recipe.settle(&placements));
+        assert_eq!(recipe.stream_bytes(), 38);
+        let (_, runs) = recipe.into_placed();
+        let expected = [
+            slots(9, 7, 1, 5),
+            slots(1, 1, 1, 10),
+            Run::Hole { bytes: 3 },
+            slots(1, 2, 2, 20),
         ];
         assert_eq!(runs, expected);
     }

@@ -5,6 +5,9 @@
 //! compressing workers and the packer. Its place is known a little later:
 //! [`Writer::settle`] turns a [`PendingRecipe`] into a recipe once it is.
 
+mod rewriting;
+mod settling;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -18,6 +21,7 @@ use super::chunk_stream::{ChunkedSegment, StreamChunking, chunk_stream};
 use super::compressing::start_compressing;
 use super::incoming::IncomingStream;
 use super::index_merging::IndexMerging;
+use super::look_ahead::LookAhead;
 use super::metadata_packer::MetadataPacker;
 use super::ordered::JobSender;
 use super::packer::{GroupDone, GroupJob, Packer, PlainGroup, SealedNote, SharedPlacements};
@@ -31,10 +35,7 @@ use crate::fingerprint::{CheckValue, Fingerprint};
 use crate::format::ObjectError;
 use crate::index::{Found, Index, IndexMemory, OpenPlace};
 use crate::object::{ObjectId, StoreError};
-use crate::recipe::{ContainerTable, RECIPE_LEVEL_MAX, RUNS_PER_PAGE_MAX, Recipe, RecipePage, Run};
-
-/// Containers of metadata have at least this size, so that any page fits one.
-const METADATA_CONTAINER_BYTES_MIN: u32 = 2 << 20;
+use crate::recipe::{RECIPE_LEVEL_MAX, Run};
 
 /// Why nothing more can be stored.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +75,10 @@ pub struct WriteTotals {
     pub chunks_new: u64,
     /// Bytes of the new ones.
     pub bytes_new: u64,
+    /// Chunks that were there already and were stored again.
+    pub chunks_rewritten: u64,
+    /// Bytes of these.
+    pub bytes_rewritten: u64,
     /// Pages of metadata handed in.
     pub pages: u64,
     /// Those that were new.
@@ -97,6 +102,8 @@ pub struct Writer {
     stream_segments_max: usize,
     index: Index,
     index_merging: IndexMerging,
+    /// Where duplicates may be stored again.
+    look_ahead: Option<LookAhead>,
     group: PlainGroup,
     group_bytes: usize,
     next_sequence: u64,
@@ -165,10 +172,15 @@ impl Writer {
             .map_err(WriteError::Threads)?;
         let chunking = engine.stream_chunking().map_err(WriteError::Threads)?;
         Ok(Self {
-            stream_segments_max: stream_segments_max(&chunking, settings),
+            stream_segments_max: stream_segments_max(&chunking, settings, shares.read_bytes),
             chunking,
             index,
             index_merging,
+            look_ahead: LookAhead::new(
+                settings.rewriting,
+                settings.container_bytes,
+                shares.window_bytes,
+            ),
             group: PlainGroup::default(),
             group_bytes: settings.group_bytes as usize,
             next_sequence: 0,
@@ -179,7 +191,7 @@ impl Writer {
             packer: Some(packer),
             metadata: MetadataPacker::new(
                 Arc::clone(engine.vault()),
-                settings.container_bytes.max(METADATA_CONTAINER_BYTES_MIN),
+                settings.metadata_container_bytes(),
                 Compressor::new(settings.compression.level()),
             ),
             puts,
@@ -272,9 +284,14 @@ impl Writer {
     pub fn push_segment(
         &mut self,
         recipe: &mut PendingRecipe,
-        segment: &ChunkedSegment,
+        segment: ChunkedSegment,
     ) -> Result<(), WriteError> {
         self.take_notes();
+        if let Some(mut ahead) = self.look_ahead.take() {
+            let pushed = self.push_ahead(&mut ahead, recipe, segment);
+            self.look_ahead = Some(ahead);
+            return pushed;
+        }
         let mut offset = 0;
         for (fingerprint, length) in &segment.chunks {
             let end = offset + *length as usize;
@@ -292,8 +309,19 @@ impl Writer {
     ) -> Result<(), WriteError> {
         let bytes = chunk.len() as u64;
         self.totals.chunks += 1;
-        match self.index.find(&fingerprint)? {
-            Some(Found::Stored(address)) | Some(Found::Open(OpenPlace::Address(address))) => {
+        if let Some(found) = self.index.find(&fingerprint)? {
+            Self::refer(recipe, found, bytes);
+            return Ok(());
+        }
+        self.totals.chunks_new += 1;
+        self.totals.bytes_new += bytes;
+        self.store_chunk(recipe, fingerprint, chunk)
+    }
+
+    /// Adds a chunk that is stored already.
+    fn refer(recipe: &mut PendingRecipe, found: Found, bytes: u64) {
+        match found {
+            Found::Stored(address) | Found::Open(OpenPlace::Address(address)) => {
                 recipe.push_placed(Run::Slots {
                     container: address.container,
                     first: address.slot,
@@ -301,17 +329,15 @@ impl Writer {
                     bytes,
                 });
             }
-            Some(Found::Open(OpenPlace::Sequence { sequence, offset })) => {
+            Found::Open(OpenPlace::Sequence { sequence, offset }) => {
                 recipe.push_new(sequence, offset, bytes);
             }
-            None => self.store_new_chunk(recipe, fingerprint, chunk)?,
         }
-        Ok(())
     }
 
-    /// Stores a chunk that the repository does not have. Here, between index and group, is the place
-    /// for resemblance detection: to look for a base, and to store a delta in the chunk's stead.
-    fn store_new_chunk(
+    /// Stores a chunk. Here, between index and group, is the place for resemblance detection: to look
+    /// for a base, and to store a delta in the chunk's stead.
+    fn store_chunk(
         &mut self,
         recipe: &mut PendingRecipe,
         fingerprint: Fingerprint,
@@ -321,8 +347,6 @@ impl Writer {
         let (sequence, offset) = (self.next_sequence, self.next_offset);
         self.next_sequence += 1;
         self.next_offset += bytes;
-        self.totals.chunks_new += 1;
-        self.totals.bytes_new += bytes;
         let place = OpenPlace::Sequence { sequence, offset };
         self.index.insert_open(fingerprint, place);
         recipe.push_new(sequence, offset, bytes);
@@ -431,105 +455,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Do all chunks of this recipe have their place by now?
-    pub fn is_settled(&mut self, recipe: &mut PendingRecipe) -> bool {
-        recipe.settle(&lock(&self.placements.state))
-    }
-
-    /// Turns a pending recipe into one that can be stored, waiting until all its chunks have a
-    /// place. Long recipes are paged.
-    ///
-    /// # Errors
-    /// When the store fails, here or in the background.
-    pub fn settle(&mut self, mut recipe: PendingRecipe) -> Result<Recipe, WriteError> {
-        self.wait_for_places(&mut recipe)?;
-        self.page_out(&mut recipe)?;
-        let (mut pages, runs) = recipe.into_placed();
-        if pages.is_empty() {
-            return Ok(Recipe::Runs(runs));
-        }
-        if !runs.is_empty() {
-            pages.push(self.push_runs_page(&runs)?);
-        }
-        let mut level = 1;
-        while pages.len() > RUNS_PER_PAGE_MAX {
-            level += 1;
-            if level > RECIPE_LEVEL_MAX {
-                return Err(WriteError::RecipeTooLong);
-            }
-            let mut above = Vec::new();
-            for below in pages.chunks(RUNS_PER_PAGE_MAX) {
-                let recipe = Recipe::Paged {
-                    level: level - 1,
-                    pages: below.to_vec(),
-                };
-                above.push(self.push_recipe_page(&recipe)?);
-            }
-            pages = above;
-        }
-        Ok(Recipe::Paged { level, pages })
-    }
-
-    fn wait_for_places(&mut self, recipe: &mut PendingRecipe) -> Result<(), WriteError> {
-        if self.is_settled(recipe) {
-            return Ok(());
-        }
-        let first_in_group = self.next_sequence - self.group.chunks.len() as u64;
-        if recipe.needs() > first_in_group {
-            self.close_group()?;
-        }
-        let placements = Arc::clone(&self.placements);
-        let meter = self.chunking.stages.meter(Stage::Index);
-        let mut state = lock(&placements.state);
-        loop {
-            if recipe.settle(&state) {
-                return Ok(());
-            }
-            if state.ended {
-                return Err(self.failure.take());
-            }
-            let wait = || placements.changed.wait(state);
-            state = meter.blocked(wait).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Moves the settled front of a long recipe into pages, so that memory stays bounded. Pages are
-    /// stored in the order in which they come: call it only when those of all that comes before in
-    /// the snapshot have come, or where pages lie depends on time.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn page_out(&mut self, recipe: &mut PendingRecipe) -> Result<(), WriteError> {
-        self.is_settled(recipe);
-        while let Some(runs) = recipe.take_page(RUNS_PER_PAGE_MAX) {
-            let page = self.push_runs_page(&runs)?;
-            recipe.pages.push(page);
-        }
-        Ok(())
-    }
-
-    fn push_runs_page(&mut self, runs: &[Run]) -> Result<RecipePage, WriteError> {
-        self.push_recipe_page(&Recipe::Runs(runs.to_vec()))
-    }
-
-    fn push_recipe_page(&mut self, recipe: &Recipe) -> Result<RecipePage, WriteError> {
-        let mut table = ContainerTable::default();
-        let mut body = Vec::new();
-        recipe.encode(&mut table, &mut body);
-        let mut page = Vec::with_capacity(body.len() + 18 * table.containers().len());
-        table.encode(&mut page);
-        page.extend_from_slice(&body);
-        Ok(RecipePage {
-            stream_bytes: recipe.stream_bytes(),
-            page: vec![self.push_page(&page)?],
-        })
-    }
-
-    /// Closes the open group and container of data: afterwards every chunk has a place.
+    /// Closes the open group and container of data: afterwards every chunk is decided and has a place.
     ///
     /// # Errors
     /// When the store failed.
     pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.decide_waiting()?;
         self.close_group()?;
         self.submit(GroupJob::Flush, 0)?;
         self.flushes += 1;
@@ -575,8 +506,11 @@ impl Writer {
 
 /// As many segments as keep every thread busy, if they have room beside the two that are read and
 /// handed on.
-fn stream_segments_max(chunking: &StreamChunking, settings: &EngineSettings) -> usize {
-    let read_bytes = settings.shares().read_bytes;
+fn stream_segments_max(
+    chunking: &StreamChunking,
+    settings: &EngineSettings,
+    read_bytes: usize,
+) -> usize {
     let fitting = (read_bytes / chunking.read_bytes()).saturating_sub(2);
     fitting.clamp(1, settings.threads + 1)
 }

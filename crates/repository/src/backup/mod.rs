@@ -162,6 +162,10 @@ impl<'a> RunningBackup<'a> {
             repository.engine().clone()
         };
         let engine = engine.metered(&progress.stages);
+        let engine = match options.rewriting {
+            Some(rewriting) => engine.rewriting(rewriting),
+            None => engine,
+        };
         let snapshot = Snapshot {
             time: Timestamp::now(),
             host: options.host.clone(),
@@ -477,6 +481,8 @@ impl<'a> RunningBackup<'a> {
         summary.bytes_stored = totals.stored_bytes;
         summary.chunks = totals.chunks;
         summary.chunks_new = totals.chunks_new;
+        summary.chunks_rewritten = totals.chunks_rewritten;
+        summary.bytes_rewritten = totals.bytes_rewritten;
         summary.milliseconds = self.started.elapsed().as_millis() as u64;
         self.snapshot.remap_generation = writer.remap_generation();
         let is_written = !self.options.dry_run
@@ -490,6 +496,7 @@ impl<'a> RunningBackup<'a> {
             errors: self.snapshot.errors.count,
             snapshot: self.snapshot,
             is_written,
+            rewriting: self.engine.settings().rewriting,
             totals,
             stored_bytes,
             repository_warnings: self.warnings,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use engine::object::ObjectId;
 use engine::pipeline::WriteTotals;
+use engine::rewriting::Rewriting;
 
 use crate::progress::Problem;
 use crate::snapshot::Snapshot;
@@ -26,6 +27,9 @@ pub struct BackupOptions {
     pub count_ahead: bool,
     /// Do everything but store: what would be new?
     pub dry_run: bool,
+    /// Which duplicates are stored again; what the repository says when not given. Files taken
+    /// unchanged from the parent are not read, and stay where they are.
+    pub rewriting: Option<Rewriting>,
 }
 
 /// What a backup leaves out.
@@ -53,6 +57,8 @@ pub struct BackupReport {
     /// Is it in the repository? Not after a dry run, nor when a backup was interrupted before it
     /// had a file.
     pub is_written: bool,
+    /// Which duplicates were to be stored again.
+    pub rewriting: Rewriting,
     /// What went into the repository.
     pub totals: WriteTotals,
     /// Bytes of the index runs, snapshot and containers written.

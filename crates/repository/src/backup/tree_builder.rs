@@ -20,6 +20,10 @@ use crate::tree::{Entry, HardLink, PageWriter};
 /// of them bring new chunks.
 const ENTRIES_PER_GROUP_MAX: u64 = 10_000;
 
+/// Entries after which chunks that wait to be decided (`engine::rewriting`) wait no longer, for the
+/// same reason. Seldom, because a window that was cut short decides less well.
+const ENTRIES_PER_WINDOW_MAX: u64 = 40_000;
+
 /// What an entry's content is, when it comes in.
 #[derive(Debug)]
 pub(super) enum Content {
@@ -68,6 +72,7 @@ pub(super) struct TreeBuilder {
     open: Vec<OpenDirectory>,
     linked: HashMap<HardLink, LinkedContent>,
     entries_in_group: u64,
+    entries_in_window: u64,
     refused: Vec<Problem>,
 }
 
@@ -79,6 +84,7 @@ impl TreeBuilder {
             open: vec![OpenDirectory::new(None)],
             linked: HashMap::new(),
             entries_in_group: 0,
+            entries_in_window: 0,
             refused: Vec::new(),
         }
     }
@@ -101,6 +107,11 @@ impl TreeBuilder {
     /// Moves on as far as chunks have places.
     pub fn advance(&mut self, writer: &mut Writer) -> Result<(), WriteError> {
         self.entries_in_group += 1;
+        self.entries_in_window += 1;
+        if self.entries_in_window >= ENTRIES_PER_WINDOW_MAX {
+            self.entries_in_window = 0;
+            writer.decide_waiting()?;
+        }
         if self.entries_in_group >= ENTRIES_PER_GROUP_MAX {
             self.entries_in_group = 0;
             writer.close_group()?;

@@ -10,6 +10,7 @@
 
 mod acceleration;
 mod error;
+mod rewriting;
 mod stored;
 
 pub use acceleration::{Acceleration, SEGMENT_BYTES_DEFAULT};
@@ -19,6 +20,7 @@ pub use stored::UnverifiedConfig;
 use chunking::{OwnParameter, ParameterError, Parameters};
 use engine::format::UnknownFields;
 use engine::object::{ObjectId, ObjectKey, ObjectStore, PutOutcome};
+use engine::rewriting::Rewriting;
 
 use crate::keys::Secrets;
 
@@ -103,6 +105,8 @@ pub struct Config {
     pub container_bytes: u32,
     /// Uncompressed bytes at which a group is closed.
     pub group_bytes: u32,
+    /// Which duplicates backups store again, unless a backup says otherwise.
+    pub rewriting: Rewriting,
     /// When it was created, in seconds since 1970.
     pub created_seconds: i64,
     /// Name and version of the program that created it.
@@ -125,6 +129,7 @@ impl Config {
             acceleration: Acceleration::None,
             container_bytes: 4 * MIB,
             group_bytes: MIB,
+            rewriting: Rewriting::Off,
             created_seconds,
             program: program.to_owned(),
             features: Features::default(),
@@ -154,6 +159,8 @@ impl Config {
         };
         within(&CONTAINER_BYTES, "container size", self.container_bytes)?;
         within(&GROUP_BYTES, "group size", self.group_bytes)?;
+        rewriting::validate(&self.rewriting)
+            .map_err(|reason| ConfigError::parameter("rewriting", reason))?;
         self.validate_chunker()
     }
 

@@ -5,7 +5,9 @@ use engine::format::{
     DecodeError, Decoder, FieldList, FieldWriter, UnknownFields, put_signed, put_varint,
 };
 use engine::object::{ObjectId, ObjectKey, ObjectStore, StoreError};
+use engine::rewriting::Rewriting;
 
+use super::rewriting;
 use super::{Acceleration, Config, ConfigError, Encryption, Features};
 use crate::keys::Secrets;
 
@@ -29,6 +31,7 @@ mod tag {
     pub const CHUNKER_OWN: u64 = 11;
     pub const PROGRAM: u64 = 12;
     pub const ACCELERATION: u64 = 13;
+    pub const REWRITING: u64 = 14;
 }
 
 pub(super) fn encode(config: &Config, secrets: &Secrets) -> Result<Vec<u8>, ConfigError> {
@@ -87,6 +90,13 @@ fn write_body(config: &Config, out: &mut Vec<u8>) {
     if config.acceleration != Acceleration::None {
         fields.field(tag::ACCELERATION, |value| {
             for number in config.acceleration.numbers() {
+                put_varint(value, number);
+            }
+        });
+    }
+    if config.rewriting != Rewriting::Off {
+        fields.field(tag::REWRITING, |value| {
+            for number in rewriting::numbers(&config.rewriting) {
                 put_varint(value, number);
             }
         });
@@ -251,6 +261,7 @@ struct Body {
     chunk_sizes: Option<ChunkSizes>,
     chunker_own: OwnParameters,
     acceleration: Acceleration,
+    rewriting: Rewriting,
     container_bytes: Option<u32>,
     group_bytes: Option<u32>,
     created_seconds: i64,
@@ -283,6 +294,7 @@ fn read_body(header: &Header, bytes: &[u8]) -> Result<Config, ConfigError> {
             own: body.chunker_own,
         },
         acceleration: body.acceleration,
+        rewriting: body.rewriting,
         container_bytes: body
             .container_bytes
             .ok_or_else(|| missing("the container size"))?,
@@ -329,6 +341,13 @@ fn read_fields(bytes: &[u8]) -> Result<Body, DecodeError> {
             tag::GROUP_BYTES => body.group_bytes = Some(read_u32(&mut value, "the group size")?),
             tag::CHUNKER_OWN => body.chunker_own = read_own(&mut value)?,
             tag::ACCELERATION => body.acceleration = read_acceleration(&mut value)?,
+            tag::REWRITING => match read_rewriting(&mut value)? {
+                Some(rewriting) => body.rewriting = rewriting,
+                None => {
+                    body.unknown.keep(field)?;
+                    continue;
+                }
+            },
             tag::CREATED => body.created_seconds = value.signed()?,
             tag::PROGRAM => {
                 let text = std::str::from_utf8(value.take(field.value.len())?);
@@ -370,6 +389,15 @@ fn read_acceleration(value: &mut Decoder<'_>) -> Result<Acceleration, DecodeErro
         numbers.push(value.varint()?);
     }
     Acceleration::from_numbers(&numbers).map_err(DecodeError::new)
+}
+
+/// Its kind, and the numbers that belong to it; nothing when the kind is not known.
+fn read_rewriting(value: &mut Decoder<'_>) -> Result<Option<Rewriting>, DecodeError> {
+    let mut numbers = Vec::new();
+    while !value.rest().is_empty() && numbers.len() < rewriting::NUMBERS_MAX {
+        numbers.push(value.varint()?);
+    }
+    rewriting::from_numbers(&numbers).map_err(DecodeError::new)
 }
 
 fn algorithm(number: u64) -> Option<Algorithm> {

@@ -3,6 +3,7 @@
 use chunking::{Algorithm, OwnParameter, Parameters};
 use engine::format::{FieldList, FieldWriter, put_varint};
 use engine::object::MemoryStore;
+use engine::rewriting::{Capping, LookBackWindow};
 use proptest::prelude::*;
 use zeroize::Zeroizing;
 
@@ -364,6 +365,42 @@ fn accelerations_are_stored_and_unknown_ones_refused_by_name() {
         let error = stored(value).unwrap_err();
         assert!(matches!(error, ConfigError::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn rewriting_is_stored_and_an_unknown_one_is_kept_and_not_done() {
+    for (_, rewriting) in Rewriting::NAMES {
+        let mut config = config();
+        config.rewriting = rewriting;
+        let bytes = config.encode(&secrets()).unwrap();
+        let read = UnverifiedConfig::parse(&bytes).unwrap();
+        assert_eq!(read.authenticate(&secrets()).unwrap(), config);
+    }
+    // The stored form, which never changes.
+    let stored = |value: &[u8]| {
+        let read = UnverifiedConfig::parse(&with_changed_field(14, Some(value)));
+        read.map(|read| read.authenticate(&secrets()).unwrap())
+    };
+    let window = LookBackWindow::DEFAULT;
+    let expected = Rewriting::LookBackWindow(LookBackWindow {
+        rewritten_permille_max: 50,
+        ..window
+    });
+    assert_eq!(stored(&[1, 8, 1, 5, 60, 50]).unwrap().rewriting, expected);
+    let capping = Rewriting::Capping(Capping {
+        segment_bytes: 20 << 20,
+        containers_max: 10,
+    });
+    let number = [2, 0x80, 0x80, 0x80, 10, 10];
+    assert_eq!(stored(&number).unwrap().rewriting, capping);
+    let later = stored(&[9, 1, 2]).unwrap();
+    assert_eq!(later.rewriting, Rewriting::Off);
+    assert!(!later.unknown.is_empty());
+    for value in [&[][..], &[1], &[1, 8, 1, 61, 60, 50], &[2, 1, 1]] {
+        let error = stored(value).unwrap_err();
+        assert!(matches!(error, ConfigError::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("rewriting"), "{error}");
     }
 }
 

@@ -33,6 +33,7 @@ mod tag {
     pub const ERRORS: u64 = 20;
     pub const PROGRAM: u64 = 22;
     pub const EXCLUDES: u64 = 24;
+    pub const REWRITTEN: u64 = 26;
 }
 
 pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, SnapshotError> {
@@ -69,6 +70,17 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, SnapshotError> {
     }
     put_text(&mut fields, tag::PROGRAM, &snapshot.program);
     put_list(&mut fields, tag::EXCLUDES, &snapshot.excludes);
+    let rewritten = [
+        snapshot.summary.chunks_rewritten,
+        snapshot.summary.bytes_rewritten,
+    ];
+    if rewritten != [0; 2] {
+        fields.field(tag::REWRITTEN, |out| {
+            for number in rewritten {
+                put_varint(out, number);
+            }
+        });
+    }
     fields.unknown(&snapshot.unknown);
     let mut out = Vec::new();
     fields.finish(&mut out);
@@ -180,7 +192,11 @@ pub(super) fn decode(id: ObjectId, body: &[u8]) -> Result<Snapshot, DecodeError>
             tag::PARENT => snapshot.parent = Some(ObjectId(value.array()?)),
             tag::RUN => snapshot.run = Some(ObjectId(value.array()?)),
             tag::REMAP_GENERATION => snapshot.remap_generation = value.varint()?,
-            tag::SUMMARY => snapshot.summary = read_summary(&mut value)?,
+            tag::SUMMARY => read_summary(&mut value, &mut snapshot.summary)?,
+            tag::REWRITTEN => {
+                snapshot.summary.chunks_rewritten = value.varint()?;
+                snapshot.summary.bytes_rewritten = value.varint()?;
+            }
             tag::ERRORS => snapshot.errors = read_errors(&mut value)?,
             tag::PROGRAM => snapshot.program = whole_text(&mut value)?,
             tag::EXCLUDES => {
@@ -234,9 +250,9 @@ fn read_list<T>(
     Ok(items)
 }
 
-fn read_summary(value: &mut Decoder<'_>) -> Result<Summary, DecodeError> {
+fn read_summary(value: &mut Decoder<'_>, summary: &mut Summary) -> Result<(), DecodeError> {
     let mut next = || value.varint();
-    Ok(Summary {
+    *summary = Summary {
         files: next()?,
         directories: next()?,
         other_entries: next()?,
@@ -250,7 +266,9 @@ fn read_summary(value: &mut Decoder<'_>) -> Result<Summary, DecodeError> {
         chunks: next()?,
         chunks_new: next()?,
         milliseconds: next()?,
-    })
+        ..*summary
+    };
+    Ok(())
 }
 
 fn read_errors(value: &mut Decoder<'_>) -> Result<SnapshotErrors, DecodeError> {

@@ -118,6 +118,10 @@ pub struct Summary {
     pub chunks_new: u64,
     /// How long the backup took.
     pub milliseconds: u64,
+    /// Chunks that the repository had and that were stored again.
+    pub chunks_rewritten: u64,
+    /// Bytes of these.
+    pub bytes_rewritten: u64,
 }
 
 /// What a backup could not take: counted in full, named up to [`ERRORS_LISTED_MAX`].

@@ -79,6 +79,8 @@ fn sample() -> Snapshot {
             chunks: 11,
             chunks_new: 12,
             milliseconds: 13,
+            chunks_rewritten: 0,
+            bytes_rewritten: 0,
         },
         errors,
         program: "onefold 0.1.0".to_owned(),
@@ -106,6 +108,16 @@ fn put(store: &MemoryStore, at: &str, host: &str, seconds: i64, tag: &str) {
 fn golden_body() {
     assert_eq!(body::encode(&sample()).unwrap(), golden());
     assert_eq!(body::decode(id("ab"), &golden()), Ok(sample()));
+}
+
+#[test]
+fn what_was_rewritten_is_a_field_of_its_own() {
+    let mut rewritten = sample();
+    rewritten.summary.chunks_rewritten = 3;
+    rewritten.summary.bytes_rewritten = 300;
+    let bytes = body::encode(&rewritten).unwrap();
+    assert_eq!(bytes, [&golden()[..], &[26, 3, 3, 0xac, 2]].concat());
+    assert_eq!(body::decode(id("ab"), &bytes), Ok(rewritten));
 }
 
 #[test]
@@ -186,6 +198,8 @@ fn limits_hold_in_both_directions() {
         (4, &[0xff]),
         (18, &[0; 12]),
         (18, &[0; 14]),
+        (26, &[1]),
+        (26, &[1, 2, 3]),
     ] {
         let mut bytes = vec![1, 3, 0, 0, 0, tag, value.len() as u8];
         bytes.extend_from_slice(value);
