@@ -154,6 +154,32 @@ fn a_chunk_is_rewritten_once_a_run() {
 }
 
 #[test]
+fn later_runs_refer_to_the_newest_copies() {
+    let old = noise(1, 6_000_000);
+    let new = fragmented(&old, 2);
+    let roomy = Rewriting::Capping(Capping {
+        segment_bytes: 1 << 20,
+        containers_max: 6,
+    });
+    for rewriting in [EAGER[0], roomy] {
+        let store = Arc::new(MemoryStore::new());
+        let engine = engine(&store, rewriting, 2);
+        store_all(&engine, &[&old]);
+        let (first, totals) = store_all(&engine, &[&new]);
+        assert!(totals.bytes_rewritten > 10_000, "{totals:?}");
+        let without = engine.rewriting(Rewriting::Off);
+        let (recipes, totals) = store_all(&without, &[&new]);
+        assert_eq!(totals.bytes_new, 0);
+        assert!(read_back(&engine, &recipes[0]) == new);
+        let containers = |recipe| containers_of(&engine, recipe);
+        assert_eq!(containers(&recipes[0]), containers(&first[0]));
+        // Stored again once, it need not be again: but what was kept may be.
+        let (_, totals) = store_all(&engine, &[&new]);
+        assert!(totals.bytes_rewritten < 200_000, "{totals:?}");
+    }
+}
+
+#[test]
 fn many_short_streams_are_one_to_the_policy() {
     let old = noise(1, 6_000_000);
     let new = fragmented(&old, 2);

@@ -1,10 +1,11 @@
 //! The footer of an index run: what it holds and where (docs/format/v1.md, §11).
 //!
-//! A footer stays in memory while its run is open: 8 B a block and 20 B a container, about
-//! 0.044 B an entry where containers hold 500 chunks. Beside its id stands how long a container's
+//! A footer stays in memory while its run is open: 8 B a block and 24 B a container, about
+//! 0.052 B an entry where containers hold 500 chunks. Beside its id stands how long a container's
 //! sealed metadata is, so that it can be fetched in one read of the right length (MACS, §III-C: the
 //! paper keeps these lengths for the containers of the last version; here all that an open run
-//! names are there).
+//! names are there). And there stands its generation: of several copies of a chunk the one in the
+//! container of the highest generation is the newest (`crate::rewriting`).
 //!
 //! Checked on reading: limits before anything is allocated, ascending containers and fences,
 //! partitions that cover all blocks in order, and that everything together makes up exactly
@@ -75,6 +76,9 @@ pub(super) struct Footer {
     /// Of each container how long its metadata region is, sealed; 0 where nobody knows. All of them,
     /// or none at all.
     pub(super) metadata_bytes: Vec<u32>,
+    /// Of each container its generation: higher than that of any container that was in the index
+    /// when it came in; 0 where nobody knows. All of them, or none at all.
+    pub(super) generations: Vec<u32>,
     /// First prefix of each block.
     pub(super) fences: Vec<u64>,
     /// The filters, in the order of their blocks.
@@ -111,13 +115,10 @@ impl Footer {
             writer.field(8, |out| put_ids(out, &self.covered));
         }
         if self.metadata_bytes.iter().any(|&bytes| bytes != 0) {
-            writer.field(10, |out| {
-                out.extend(
-                    self.metadata_bytes
-                        .iter()
-                        .flat_map(|bytes| bytes.to_le_bytes()),
-                );
-            });
+            writer.field(10, |out| put_numbers(out, &self.metadata_bytes));
+        }
+        if self.generations.iter().any(|&generation| generation != 0) {
+            writer.field(12, |out| put_numbers(out, &self.generations));
         }
         writer.finish(out);
     }
@@ -139,7 +140,8 @@ impl Footer {
                 5 => footer.fences = fences(field.value)?,
                 7 => footer.partitions = partitions(field.value)?,
                 8 => footer.covered = ids(field.value)?,
-                10 => footer.metadata_bytes = metadata_bytes(field.value)?,
+                10 => footer.metadata_bytes = numbers(field.value)?,
+                12 => footer.generations = numbers(field.value)?,
                 _ => unknown.keep(field)?,
             }
         }
@@ -155,6 +157,12 @@ impl Footer {
         if lengths != 0 && lengths != footer.containers.len() {
             return Err(DecodeError::new(
                 "its lengths of metadata are not as many as its containers",
+            ));
+        }
+        let generations = footer.generations.len();
+        if generations != 0 && generations != footer.containers.len() {
+            return Err(DecodeError::new(
+                "its generations are not as many as its containers",
             ));
         }
         footer.check_partitions(&counts)?;
@@ -216,6 +224,13 @@ impl Footer {
             .filter(|&bytes| bytes != 0)
     }
 
+    /// The generation of `container`; 0 when this run does not know.
+    pub(super) fn generation_of(&self, container: ContainerId) -> u32 {
+        let place = self.containers.binary_search(&container);
+        let generation = place.ok().and_then(|place| self.generations.get(place));
+        generation.copied().unwrap_or(0)
+    }
+
     /// Do the parts make up an object of `object_bytes` with a footer of `footer_bytes`?
     ///
     /// # Errors
@@ -259,7 +274,7 @@ impl Footer {
     pub(super) fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + (self.containers.capacity() + self.covered.capacity()) * size_of::<ContainerId>()
-            + self.metadata_bytes.capacity() * size_of::<u32>()
+            + (self.metadata_bytes.capacity() + self.generations.capacity()) * size_of::<u32>()
             + self.fences.capacity() * size_of::<u64>()
             + self.partitions.capacity() * size_of::<Partition>()
     }
@@ -283,6 +298,10 @@ impl Counts {
         decoder.finish()?;
         Ok(counts)
     }
+}
+
+fn put_numbers(out: &mut Vec<u8>, numbers: &[u32]) {
+    out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
 }
 
 fn put_ids(out: &mut Vec<u8>, ids: &[ContainerId]) {
@@ -317,13 +336,13 @@ fn fences(value: &[u8]) -> Result<Vec<u64>, DecodeError> {
     Ok(fences)
 }
 
-fn metadata_bytes(value: &[u8]) -> Result<Vec<u32>, DecodeError> {
+fn numbers(value: &[u8]) -> Result<Vec<u32>, DecodeError> {
     let mut decoder = Decoder::new(value);
-    let mut lengths = Vec::with_capacity(value.len() / 4);
+    let mut numbers = Vec::with_capacity(value.len() / 4);
     while !decoder.is_empty() {
-        lengths.push(decoder.u32()?);
+        numbers.push(decoder.u32()?);
     }
-    Ok(lengths)
+    Ok(numbers)
 }
 
 fn partitions(value: &[u8]) -> Result<Vec<Partition>, DecodeError> {
@@ -374,6 +393,7 @@ mod tests {
             entries: 5000,
             containers: vec![id(1), id(7)],
             metadata_bytes: vec![0, 33_000],
+            generations: vec![3, 0],
             fences: vec![0, 9, 9, u64::MAX],
             partitions: vec![
                 Partition {
@@ -496,6 +516,7 @@ mod tests {
         assert!(refused(|footer| footer.partitions[1].shape = shape(1, 19)));
         assert!(refused(|footer| footer.partitions[1].shape.segments = 0));
         assert!(refused(|footer| footer.metadata_bytes.push(5)));
+        assert!(refused(|footer| footer.generations.push(5)));
         assert!(refused(|footer| {
             footer.entries = 4000 + PARTITION_KEYS_MAX + 1;
             footer.partitions[1].keys = PARTITION_KEYS_MAX + 1;

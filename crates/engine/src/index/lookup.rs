@@ -7,13 +7,13 @@
 //! 3. *recent* containers: sealed in this run or found without an index run, by prefix;
 //! 4. the index *runs*, by prefix.
 //!
-//! A chunk may lie in several containers (`crate::rewriting`). Among candidates those in containers
-//! of this run come first, so that a chunk that was stored again is found where it is now; so they
-//! do in the cache.
+//! A chunk may lie in several containers (`crate::rewriting`). Among candidates the newest comes
+//! first, as the generations in the index runs say, so that a chunk that was stored again is found
+//! where it was stored last; so it is in the cache among the containers that are there.
 //!
 //! 3 and 4 name candidates; the full fingerprint is compared in the container's metadata,
 //! which thereby comes into the cache, in one read where the directory of the runs says how long it
-//! is. Candidates are tried in the order of their ids, so that the answer does not depend on how
+//! is. Among the equally new the order of their ids decides, so that the answer does not depend on how
 //! runs were merged. A container that is gone or damaged is passed over:
 //! its chunks are stored again. One that was found damaged is *set aside* for good: a run covers
 //! it, and none has entries of it, so that no later backup takes it for a good one, while
@@ -23,6 +23,7 @@
 //! recent chunks take at most an eighth of it (`recent.rs`), the containers that are there 10 B each
 //! (`live.rs`), and runs keep to what is left (`run_set.rs`).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -299,6 +300,14 @@ impl Index {
         self.own.contains(&container)
     }
 
+    /// The higher, the newer a container: those of this run before all others.
+    fn generation(&self, container: ContainerId) -> u32 {
+        match self.is_own(container) {
+            true => u32::MAX,
+            false => self.runs.generation(container),
+        }
+    }
+
     /// Looks among what recent containers and runs name.
     fn find_candidate(&mut self, fingerprint: &Fingerprint) -> Result<Option<Found>, ObjectError> {
         let mut candidates = std::mem::take(&mut self.candidates);
@@ -306,9 +315,12 @@ impl Index {
         self.recent
             .candidates(fingerprint.prefix(), &mut candidates);
         self.runs.candidates(fingerprint.prefix(), &mut candidates);
-        candidates
-            .sort_unstable_by_key(|&candidate| (!self.is_own(candidate.container), candidate));
-        candidates.dedup();
+        if candidates.len() > 1 {
+            candidates.sort_by_cached_key(|&candidate| {
+                (Reverse(self.generation(candidate.container)), candidate)
+            });
+            candidates.dedup();
+        }
         let mut found = Ok(None);
         for &candidate in &candidates {
             found = self.confirm(candidate, fingerprint);
@@ -347,8 +359,8 @@ impl Index {
             }
             Err(error) => return Err(error),
         };
-        let is_own = self.is_own(candidate.container);
-        self.cache.insert(&loaded.section, is_own);
+        let generation = self.generation(candidate.container);
+        self.cache.insert(&loaded.section, generation);
         let is_it = loaded
             .section
             .chunk_in(candidate.slot)
@@ -380,7 +392,7 @@ impl Index {
         self.own.insert(section.id);
         let metadata_bytes = u32::try_from(metadata_bytes).unwrap_or(0);
         self.recent.insert(section, metadata_bytes);
-        self.cache.insert(section, true);
+        self.cache.insert(section, u32::MAX);
         self.account();
     }
 
@@ -503,8 +515,8 @@ struct LocalityCache {
 struct CachedSection {
     section: Arc<Section>,
     used: u64,
-    /// Of this run: its chunks are found here even if others in the cache have them too.
-    is_own: bool,
+    /// A chunk that several containers in the cache have is found in the newest.
+    generation: u32,
 }
 
 impl LocalityCache {
@@ -541,7 +553,7 @@ impl LocalityCache {
         })
     }
 
-    fn insert(&mut self, section: &Arc<Section>, is_own: bool) {
+    fn insert(&mut self, section: &Arc<Section>, generation: u32) {
         if self.numbers.contains_key(&section.id) {
             return;
         }
@@ -552,7 +564,8 @@ impl LocalityCache {
         for (chunk, fingerprint) in section.fingerprints.iter().enumerate() {
             let place = (number, chunk as u32);
             let taken = self.places.entry(fingerprint.prefix()).or_insert(place);
-            if is_own || !is_own_in(&self.sections, taken.0) {
+            let before = self.sections.get(&taken.0);
+            if before.is_none_or(|before| before.generation <= generation) {
                 *taken = place;
             }
         }
@@ -561,7 +574,7 @@ impl LocalityCache {
         let cached = CachedSection {
             section: Arc::clone(section),
             used: self.clock,
-            is_own,
+            generation,
         };
         self.sections.insert(number, cached);
         while self.used_bytes > self.limit_bytes && self.sections.len() > CACHED_CONTAINERS_MIN {
@@ -607,10 +620,6 @@ impl LocalityCache {
             }
         }
     }
-}
-
-fn is_own_in(sections: &HashMap<u32, CachedSection>, number: u32) -> bool {
-    sections.get(&number).is_some_and(|cached| cached.is_own)
 }
 
 fn bytes_of(section: &Section) -> usize {

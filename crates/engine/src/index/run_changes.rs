@@ -85,6 +85,7 @@ impl RunSet {
             let table = ContainerTable {
                 metadata_bytes: ids.iter().map(|&id| metadata_bytes(id)).collect(),
                 ids,
+                ..ContainerTable::default()
             };
             let sorted = entries.iter().map(|entry| {
                 let ChunkAddress { container, slot } = entry.address;
@@ -143,15 +144,17 @@ impl RunSet {
         self.write_new_run(table, entries.iter().copied(), covered)
     }
 
-    /// Writes sorted entries, equal ones once, and adds the run to the set.
+    /// Writes sorted entries, equal ones once, and adds the run to the set. Its containers are a
+    /// generation of their own.
     fn write_new_run(
         &self,
-        table: ContainerTable,
+        mut table: ContainerTable,
         sorted: impl Iterator<Item = RunEntry>,
         covered: Vec<ContainerId>,
     ) -> Result<(), ObjectError> {
         let (partition_keys, bytes) = partition_keys(self.memory_bytes() / 7);
         let _room = self.reserve(bytes.min(32 * sorted.size_hint().1.unwrap_or(usize::MAX)));
+        table.generations = vec![self.next_generation(); table.ids.len()];
         let mut writer = self.begin(table, partition_keys)?;
         let mut last = None;
         for entry in sorted {
@@ -168,6 +171,16 @@ impl RunSet {
             Err(error) => self.report(key, error),
         }
         Ok(())
+    }
+
+    /// The generation of containers that come in now.
+    fn next_generation(&self) -> u32 {
+        let runs = self.runs();
+        let footers = runs.iter().map(|run| run.footer());
+        let known = footers.flat_map(|footer| footer.generations.iter());
+        known
+            .max()
+            .map_or(1, |generation| generation.saturating_add(1))
     }
 
     /// Are there runs that [`RunSet::merge`] would merge?
@@ -303,8 +316,13 @@ impl RunSet {
             let mut lengths = footers().filter_map(|footer| footer.metadata_bytes_of(id));
             lengths.next().unwrap_or(0)
         };
+        let generation = |&id: &ContainerId| {
+            let generations = footers().map(|footer| footer.generation_of(id));
+            generations.max().unwrap_or(0)
+        };
         let table = ContainerTable {
             metadata_bytes: ids.iter().map(known).collect(),
+            generations: ids.iter().map(generation).collect(),
             ids,
         };
         let (partition_keys, _) = partition_keys(self.memory_bytes() / 7);

@@ -153,6 +153,15 @@ impl RunSet {
         lengths.next()
     }
 
+    /// The generation of `container`, 0 when no run knows: of two containers that have the same chunk
+    /// the one with the higher is the newer. No I/O.
+    #[must_use]
+    pub fn generation(&self, container: ContainerId) -> u32 {
+        let runs = self.runs();
+        let generations = runs.iter().map(|run| run.footer().generation_of(container));
+        generations.max().unwrap_or(0)
+    }
+
     /// Says how much memory belongs to others that is counted as the index's: planes and blocks
     /// keep away from it.
     pub fn set_reserved(&self, bytes: usize, before: usize) {

@@ -266,6 +266,36 @@ fn lengths_of_metadata_outlive_merges() {
 }
 
 #[test]
+fn generations_rise_with_every_run_and_outlive_merges() {
+    let store = new_store();
+    let set = open_set(&store, MEMORY_BYTES);
+    for part in [2, 0, 1] {
+        let mut entries = synthetic(part, part * 10, 1000, 100);
+        set.write_run(&mut entries, &[]).unwrap();
+    }
+    let check = |set: &RunSet| {
+        for (part, generation) in [(2, 1), (0, 2), (1, 3)] {
+            for number in part * 10..part * 10 + 10 {
+                assert_eq!(set.generation(container(number)), generation, "{number}");
+            }
+        }
+        assert_eq!(set.generation(container(77)), 0);
+    };
+    check(&set);
+    set.merge_all(&all_live).unwrap();
+    check(&set);
+    let set = open_set(&store, MEMORY_BYTES);
+    check(&set);
+    // A container that comes in again is of the newest generation from then on.
+    set.write_run(&mut synthetic(2, 20, 1000, 100), &[])
+        .unwrap();
+    assert_eq!(set.generation(container(20)), 4);
+    set.merge_all(&all_live).unwrap();
+    assert_eq!(set.generation(container(20)), 4);
+    assert_eq!(set.generation(container(5)), 2);
+}
+
+#[test]
 fn numbered_entries_are_written_as_others_are() {
     let store = new_store();
     let set = open_set(&store, MEMORY_BYTES);
@@ -603,7 +633,7 @@ fn memory_stays_below_its_limit() {
     assert!(statistics.filter_bytes > 0, "{statistics:?}");
     assert!(statistics.store_bytes as f64 / (count as f64) < 11.0);
     // Runs that come make planes and blocks give way.
-    let mut more = synthetic(3, 10_000, 40_000, 1);
+    let mut more = synthetic(3, 10_000, 30_000, 1);
     set.write_run(&mut more, &[]).unwrap();
     assert_bounded();
     // And so does what others need.

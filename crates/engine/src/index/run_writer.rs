@@ -42,6 +42,8 @@ pub(super) struct ContainerTable {
     pub(super) ids: Vec<ContainerId>,
     /// How long the metadata of each is, 0 where unknown; or nothing at all.
     pub(super) metadata_bytes: Vec<u32>,
+    /// The generation of each, 0 where unknown; or nothing at all.
+    pub(super) generations: Vec<u32>,
 }
 
 /// Keys of a partition that a writer with `memory_bytes` makes, and the memory it then takes.
@@ -87,6 +89,7 @@ impl<'a> RunWriter<'a> {
         let ContainerTable {
             ids,
             metadata_bytes,
+            generations,
         } = containers;
         assert!(
             ids.is_sorted_by(|before, after| before < after),
@@ -100,6 +103,10 @@ impl<'a> RunWriter<'a> {
             metadata_bytes.is_empty() || metadata_bytes.len() == ids.len(),
             "a length for each container"
         );
+        assert!(
+            generations.is_empty() || generations.len() == ids.len(),
+            "a generation for each container"
+        );
         let key = ObjectKey::new(ObjectKind::Index, id);
         Ok(Self {
             key,
@@ -109,6 +116,7 @@ impl<'a> RunWriter<'a> {
             footer: Footer {
                 containers: ids,
                 metadata_bytes,
+                generations,
                 ..Footer::default()
             },
             builder: BlockBuilder::default(),

@@ -105,8 +105,8 @@ pub(super) fn begin<'a>(
     ids: Vec<ContainerId>,
 ) -> RunWriter<'a> {
     let table = ContainerTable {
-        metadata_bytes: Vec::new(),
         ids,
+        ..ContainerTable::default()
     };
     RunWriter::begin(store, vault, id, table, 1 << 15).unwrap()
 }

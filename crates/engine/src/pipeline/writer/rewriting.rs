@@ -3,8 +3,8 @@
 //! Enter: segments as [`Writer::push_segment`] takes them. They wait in a [`LookAhead`]; what is
 //! decided goes on as it would have gone at once. Invariants:
 //! * new chunks, and those stored again, join groups in the order of the streams;
-//! * a chunk is stored again at most once in a run, and what this run stored never is: such a chunk
-//!   is found at its new place from then on;
+//! * only the newest copy of a chunk is ever stored again, at most once in a run, and what this run
+//!   stored never is: the chunk is found at its new place from then on;
 //! * decisions, and so what is packed, follow from input and settings alone.
 
 use super::{WriteError, Writer};
@@ -100,10 +100,11 @@ impl Writer {
         let bytes = chunk.bytes.len() as u64;
         self.totals.chunks += 1;
         match self.index.find_newest(&chunk.fingerprint)? {
-            Some(Found::Stored(address)) if !self.index.is_own(address.container) => {
+            Some(Found::Stored(newest)) if Some(newest) == chunk.address => {
                 self.totals.chunks_rewritten += 1;
                 self.totals.bytes_rewritten += bytes;
             }
+            // A newer copy, of this run or an earlier one.
             Some(found) => {
                 Self::refer(recipe, found, bytes);
                 return Ok(());
