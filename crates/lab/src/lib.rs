@@ -16,6 +16,7 @@ mod names;
 mod paper;
 mod progress;
 mod report;
+mod restore_caches;
 mod units;
 
 use clap::Parser;
