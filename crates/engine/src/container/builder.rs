@@ -28,6 +28,8 @@ pub struct ContainerBuilder {
     data: Vec<u8>,
     chunk_metadata_bytes: usize,
     has_markers: bool,
+    /// The metadata region's length where it is fixed.
+    metadata_region_bytes: Option<usize>,
     section: Section,
 }
 
@@ -58,6 +60,7 @@ impl ContainerBuilder {
             data: Vec::new(),
             chunk_metadata_bytes: 0,
             has_markers: false,
+            metadata_region_bytes: None,
             section: Section {
                 id,
                 kind,
@@ -76,6 +79,13 @@ impl ContainerBuilder {
     pub fn with_markers(mut self) -> Self {
         self.has_markers = true;
         self
+    }
+
+    /// Keeps so many bytes for the metadata, with its seal, and no more: the fixed boundary of
+    /// schemes that are measured beside MACS. What was put in must fit. Without this, the boundary is
+    /// decided by what arrives.
+    pub fn fix_metadata_region(&mut self, bytes: usize) {
+        self.metadata_region_bytes = Some(bytes);
     }
 
     /// Its id.
@@ -112,8 +122,13 @@ impl ContainerBuilder {
             + (self.section.groups.len() + 1) * GROUP_ENTRY_BYTES_MAX
             + self.chunk_metadata_bytes
             + chunk_metadata_bytes;
+        let region_bytes = match self.metadata_region_bytes {
+            Some(fixed) if metadata_bytes > fixed => return 0,
+            Some(fixed) => fixed,
+            None => metadata_bytes,
+        };
         self.container_bytes
-            .saturating_sub(self.data.len() + SEAL_TAG_BYTES + metadata_bytes + LENGTH_TAG_BYTES)
+            .saturating_sub(self.data.len() + SEAL_TAG_BYTES + region_bytes + LENGTH_TAG_BYTES)
     }
 
     /// Seals a group and puts it in. `stored` is its plaintext under `compression`.
@@ -221,5 +236,36 @@ impl ContainerBuilder {
             filled_bytes: filled_bytes as u64,
             metadata_bytes: metadata_bytes as u64,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::object::ObjectId;
+
+    fn builder() -> ContainerBuilder {
+        let secrets = BTreeMap::from([(1, Zeroizing::new([7; 32]))]);
+        let vault = Vault::new(ObjectId([1; 16]), secrets, true);
+        ContainerBuilder::new(&vault, ContainerKind::Data, 64 << 10)
+    }
+
+    #[test]
+    fn a_fixed_metadata_region_bounds_data_and_entries() {
+        let mut fixed = builder();
+        fixed.fix_metadata_region(4096);
+        let entry = ContainerBuilder::chunk_metadata_bytes(300);
+        let fits = (4096 - SECTION_BYTES_MAX - GROUP_ENTRY_BYTES_MAX) / entry;
+        let room = fixed.group_room(fits, fits * entry);
+        assert_eq!(room, (64 << 10) - 4096 - SEAL_TAG_BYTES - LENGTH_TAG_BYTES);
+        assert_eq!(fixed.group_room(fits + 1, (fits + 1) * entry), 0);
+        assert!(builder().group_room(fits + 1, (fits + 1) * entry) > 0);
+        let chunk = (Fingerprint([3; 32]), 300);
+        fixed.push_group(&[5; 300], Compression::Stored, &[chunk]);
+        assert_eq!(fixed.finish(false).bytes.len(), 64 << 10);
     }
 }

@@ -12,8 +12,9 @@ use crate::interrupt;
 use crate::names;
 use crate::paper::about::{About, ExperimentInfo};
 use crate::paper::fastcdc::experiments::Experiment;
+use crate::paper::macs::ContainerForm;
 use crate::paper::p_dedupe::FingerprintKind;
-use crate::paper::{self, GivenSet, Results, fastcdc, p_dedupe, rapidcdc, ss_cdc};
+use crate::paper::{self, GivenSet, Results, fastcdc, macs, p_dedupe, rapidcdc, ss_cdc};
 use crate::progress::Progress;
 use crate::report::paper_report::{PaperReport, PaperSettings};
 use crate::report::{paper_page, paper_table};
@@ -45,6 +46,9 @@ pub enum Paper {
     /// Xia et al., P-Dedupe: segments that are cut at the same time, and the system around them
     #[command(name = "p-dedupe", after_help = P_DEDUPE_HELP)]
     PDedupe(Box<PDedupeArguments>),
+    /// Mo et al., MACS: what containers are filled with, and how many a restore reads
+    #[command(after_help = MACS_HELP)]
+    Macs(Box<MacsArguments>),
 }
 
 const FASTCDC_HELP: &str = concat!(
@@ -84,6 +88,17 @@ Redis, Bench) its figures stand beside. One given twice is made of both paths.
 Experiments are fig9, fig10, fig11, fig12, fig13, fig14, eq8, table3, table5, table6, fold, stages, eq6,
 cores. Whole systems run with the paper's threads (4 + 4, Gear 3 + 5) and with those of --threads. Without
 data, only eq8 can be run, on random numbers, and eq6, with the paper's own times.
+",
+    exit_codes!()
+);
+
+const MACS_HELP: &str = concat!(
+    "\
+Data sets may have any name; with one of the paper's (Linux, GCC, GDB) it stands beside. A data set is a
+directory, and each entry of it a backup: a directory of files, or a file. One given twice is made of both.
+Experiments are fig1, fig2, fig3, fig6, regions, fig7, versions, caches, fig8, rewriting, fig9, lookups.
+Containers are written to the scratch directory: three to six times the distinct bytes of a data set, which
+are gone at the end.
 ",
     exit_codes!()
 );
@@ -156,6 +171,25 @@ pub struct PDedupeArguments {
     pub fingerprint: FingerprintKind,
 }
 
+/// What to run of the MACS paper.
+#[derive(Debug, Args)]
+pub struct MacsArguments {
+    #[command(flatten)]
+    pub common: CommonArguments,
+    /// Take no more of each data set, of which one version at a time is held in memory
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_bytes)]
+    pub size: u64,
+    /// Most threads that cut and fingerprint; as many as there are cores, unless given
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u16>,
+    /// Where containers lie while it runs; the system's place for temporary files, unless given
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+    /// The form of the containers
+    #[arg(long, value_name = "NAME", value_enum, default_value_t)]
+    pub form: ContainerForm,
+}
+
 impl PaperArguments {
     /// Whether everything is to be JSON.
     pub fn is_json(&self) -> bool {
@@ -163,6 +197,7 @@ impl PaperArguments {
             Paper::Fastcdc(arguments) => arguments.common.json,
             Paper::SsCdc(arguments) | Paper::Rapidcdc(arguments) => arguments.common.json,
             Paper::PDedupe(arguments) => arguments.loaded.common.json,
+            Paper::Macs(arguments) => arguments.common.json,
         }
     }
 }
@@ -179,6 +214,7 @@ pub fn run(arguments: &PaperArguments) -> anyhow::Result<()> {
                 |plan: &paper::Plan, progress: &mut Progress| p_dedupe::run(plan, kind, progress);
             run_loaded(&arguments.loaded, &p_dedupe::ABOUT, Some(kind.name()), run)
         }
+        Paper::Macs(arguments) => run_macs(arguments),
     }
 }
 
@@ -259,6 +295,45 @@ fn run_loaded(
         size_bytes: plan.size_bytes,
         synthetic_bytes: plan.synthetic_bytes,
         fingerprint,
+    };
+    finish(
+        &arguments.common,
+        about,
+        settings,
+        results,
+        started,
+        &progress,
+    )
+}
+
+fn run_macs(arguments: &MacsArguments) -> anyhow::Result<()> {
+    let started = Instant::now();
+    interrupt::catch()?;
+    refuse_nothing(1, arguments.size)?;
+    let about = &macs::ABOUT;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let plan = paper::Plan {
+        sets: sets(about, &arguments.common.data, false)?,
+        experiments: experiments(about, &arguments.common.experiments)?,
+        size_bytes: arguments.size,
+        synthetic_bytes: 0,
+        runs: 1,
+        threads: arguments.threads.map_or(cores, usize::from).max(1),
+    };
+    let options = macs::Options {
+        scratch: arguments.scratch.clone().unwrap_or_else(std::env::temp_dir),
+        form: arguments.form,
+    };
+    let mut progress = Progress::new(arguments.common.quiet);
+    let results = macs::run(&plan, &options, &mut progress)?;
+    let settings = PaperSettings {
+        experiments: plan.experiments.clone(),
+        runs: 1,
+        threads: plan.threads as u64,
+        memory_bytes: 0,
+        size_bytes: plan.size_bytes,
+        synthetic_bytes: 0,
+        fingerprint: Some("sha1"),
     };
     finish(
         &arguments.common,

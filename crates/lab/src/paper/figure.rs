@@ -44,6 +44,12 @@ pub const DEVIATION: &str = "standard_deviation_bytes";
 pub const SPEED: &str = "chunk_bytes_per_second";
 /// How many times as fast as the sequential chunker.
 pub const SPEED_UP: &str = "speed_up";
+/// What containers are filled with, of 100 of what they take: chunks and metadata.
+pub const FILLING: &str = "filling_percent";
+/// MiB restored over containers read.
+pub const SPEED_FACTOR: &str = "speed_factor";
+/// Duplicates whose fingerprint was in memory, of 100.
+pub const HITS: &str = "hit_ratio_percent";
 /// The same, computed of what one thread takes.
 pub const PREDICTED: &str = "predicted_speed_up";
 
@@ -234,6 +240,58 @@ pub const METRICS: &[Metric] = &[
         Form::Percent,
     ),
     metric("slow_down_percent", "SLOW-DOWN", "slow-down", Form::Percent),
+    metric(
+        "small_files_percent",
+        "FILES",
+        "share of the files",
+        Form::Percent,
+    ),
+    metric(
+        "small_bytes_percent",
+        "BYTES",
+        "share of the bytes",
+        Form::Percent,
+    ),
+    metric(FILLING, "FILLING", "filling ratio", Form::Percent),
+    metric(
+        "data_percent",
+        "CHUNKS ALONE",
+        "filling ratio, chunks alone",
+        Form::Percent,
+    ),
+    metric("containers", "CONTAINERS", "containers", Form::Count),
+    metric(
+        SPEED_FACTOR,
+        "SPEED FACTOR",
+        "speed factor (MiB a container read)",
+        Form::Digits,
+    ),
+    metric("container_reads", "READS", "containers read", Form::Count),
+    metric(
+        "last_speed_factor",
+        "LAST VERSION",
+        "speed factor of the last version",
+        Form::Digits,
+    ),
+    metric(HITS, "HITS", "hit ratio", Form::Percent),
+    metric(
+        "reads_per_thousand_lookups",
+        "READS/1000",
+        "disk reads for 1000 duplicates",
+        Form::Digits,
+    ),
+    metric(
+        "read_bytes_per_lookup",
+        "BYTES",
+        "bytes read for a duplicate",
+        Form::Digits,
+    ),
+    metric(
+        "rewritten_percent",
+        "REWRITTEN",
+        "bytes stored again",
+        Form::Percent,
+    ),
     metric(
         "skipped_percent",
         "SKIPPED",

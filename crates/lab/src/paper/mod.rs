@@ -11,6 +11,7 @@ pub mod dedup;
 pub mod fastcdc;
 pub mod figure;
 pub mod loaded;
+pub mod macs;
 pub mod p_dedupe;
 pub mod rapidcdc;
 pub mod ss_cdc;
@@ -46,6 +47,15 @@ pub struct MeasuredSet {
     pub data: DataReport,
     /// What happened to files.
     pub notices: Vec<Notice>,
+}
+
+impl MeasuredSet {
+    /// Adds what was read of another part of the same data set.
+    pub fn add(&mut self, other: Self) {
+        self.is_sample |= other.is_sample;
+        self.data.add(other.data);
+        self.notices.extend(other.notices);
+    }
 }
 
 /// What the experiments of a paper gave: what reports are made of.

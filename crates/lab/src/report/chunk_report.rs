@@ -214,6 +214,21 @@ impl DataReport {
             read_bytes_per_second: rate(reading.bytes, seconds),
         }
     }
+
+    /// Adds what was read of other paths.
+    pub fn add(&mut self, other: Self) {
+        self.paths.extend(other.paths);
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.empty_files += other.empty_files;
+        self.skipped += other.skipped;
+        self.failed += other.failed;
+        self.changed += other.changed;
+        self.problems.extend(other.problems);
+        self.batches += other.batches;
+        self.read_seconds += other.read_seconds;
+        self.read_bytes_per_second = rate(self.bytes, self.read_seconds);
+    }
 }
 
 impl ProblemReport {

@@ -15,9 +15,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use super::layout::{
-    CONTAINER_BYTES, Container, ENTRY_BYTES, Region, TABLE_HEAD_BYTES, TAG_BYTES,
-};
+use super::layout::{CONTAINER_BYTES, Container, ENTRY_BYTES, Region, TABLE_HEAD_BYTES, TAG_BYTES};
 
 /// SHA-1, as in the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,7 +32,10 @@ impl Fingerprint {
     }
 
     fn first_place(&self, log2_entries: u32) -> usize {
-        let first = self.0.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let first = self
+            .0
+            .first_chunk::<8>()
+            .map_or(0, |bytes| u64::from_le_bytes(*bytes));
         (first & ((1 << log2_entries) - 1)) as usize
     }
 }
@@ -135,7 +136,10 @@ fn write_entry(place: &mut [u8], entry: &Entry) {
 }
 
 fn number(bytes: &[u8], at: usize) -> Result<u32> {
-    let Some(four) = bytes.get(at..at + 4).and_then(|four| four.first_chunk::<4>()) else {
+    let Some(four) = bytes
+        .get(at..at + 4)
+        .and_then(|four| four.first_chunk::<4>())
+    else {
         bail!("it ends at {} bytes, within a number", bytes.len());
     };
     Ok(u32::from_le_bytes(*four))
@@ -160,7 +164,9 @@ pub fn region_bytes(form: Form, bytes: &[u8]) -> Result<u32> {
                 "a metadata region of {length} bytes, which are no whole entries"
             );
             ensure!(
-                bytes.get(4..TAG_BYTES as usize).is_some_and(|rest| rest.iter().all(|byte| *byte == 0)),
+                bytes
+                    .get(4..TAG_BYTES as usize)
+                    .is_some_and(|rest| rest.iter().all(|byte| *byte == 0)),
                 "a tag with something behind its length"
             );
             u64::from(TAG_BYTES) + u64::from(length)

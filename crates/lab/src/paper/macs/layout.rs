@@ -43,7 +43,7 @@ impl Scheme {
     pub const ALL: [Self; 3] = [Self::Baseline, Self::Sacs, Self::Macs];
 
     /// The paper's name of it.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",
             Self::Sacs => "SACS",
@@ -286,7 +286,10 @@ mod tests {
         assert_eq!(container.chunks, 1 << 17);
         // What is not small goes elsewhere.
         let mut layout = Layout::new(Scheme::Sacs, 256);
-        assert_eq!([1023, 1024, 5, 4096].map(|bytes| layout.place(bytes)), [0, 1, 0, 1]);
+        assert_eq!(
+            [1023, 1024, 5, 4096].map(|bytes| layout.place(bytes)),
+            [0, 1, 0, 1]
+        );
         layout.close();
         assert_eq!(layout.place(1), 2);
         assert!(layout.is_open(2) && !layout.is_open(0));

@@ -174,8 +174,8 @@ impl Stored {
                 let found = cache
                     .get(container)
                     .and_then(|loaded| Some((loaded, loaded.places.get(&chunk.fingerprint)?)));
-                let (loaded, entry) = found
-                    .with_context(|| format!("container {container} lacks chunk {number}"))?;
+                let (loaded, entry) =
+                    found.with_context(|| format!("container {container} lacks chunk {number}"))?;
                 hasher.update(&loaded.bytes[entry.offset as usize..][..entry.bytes as usize]);
             }
             ensure!(

@@ -128,8 +128,10 @@ pub fn versions(set: &GivenSet) -> Result<Vec<PathBuf>, Failure> {
         versions.extend(entries);
     }
     if versions.is_empty() {
-        return Err(Failure::new(FAILED, format!("{} has no versions", set.name))
-            .with_hint("give a directory with a directory, or a file, for each backup"));
+        return Err(
+            Failure::new(FAILED, format!("{} has no versions", set.name))
+                .with_hint("give a directory with a directory, or a file, for each backup"),
+        );
     }
     Ok(versions)
 }
@@ -139,7 +141,9 @@ fn holds_bytes(path: &Path) -> bool {
         return false;
     }
     if !path.is_dir() {
-        return path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
+        return path
+            .metadata()
+            .is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
     }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut entries = entries.map(|entry| entry.path());
@@ -201,7 +205,11 @@ pub fn trace(
     let Some(mut whole) = whole else {
         anyhow::bail!("{} has no versions", set.name);
     };
-    whole.data.paths = set.paths.iter().map(|path| names::escaped(path).to_string()).collect();
+    whole.data.paths = set
+        .paths
+        .iter()
+        .map(|path| names::escaped(path).to_string())
+        .collect();
     Ok((tracing.trace, whole))
 }
 
@@ -317,7 +325,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!((trace.versions.len(), kept.1), (2, 2));
-        assert_eq!((measured.data.files, measured.data.bytes), (4, trace.bytes()));
+        assert_eq!(
+            (measured.data.files, measured.data.bytes),
+            (4, trace.bytes())
+        );
         assert!(trace.bytes_unique() < 130_000, "{}", trace.bytes_unique());
         assert_eq!(kept.0.len(), trace.chunks.len());
         for version in &trace.versions {
