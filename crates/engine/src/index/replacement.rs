@@ -222,7 +222,7 @@ mod tests {
         assert!(cache.insert(5, 50, 31).is_empty());
         assert_eq!((cache.len(), cache.get(&5)), (3, None));
         assert_eq!(cache.insert(4, 41, 5), [0; 0]);
-        assert_eq!((cache.get(&4), cache.used_bytes()), (Some(&41), 25));
+        assert_eq!((cache.get(&4).copied(), cache.used_bytes()), (Some(41), 25));
         assert!(!cache.is_empty());
     }
 

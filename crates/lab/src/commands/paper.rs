@@ -325,12 +325,12 @@ fn run_macs(arguments: &MacsArguments) -> anyhow::Result<()> {
         form: arguments.form,
     };
     let mut progress = Progress::new(arguments.common.quiet);
-    let results = macs::run(&plan, &options, &mut progress)?;
+    let (results, memory_bytes) = macs::run(&plan, &options, &mut progress)?;
     let settings = PaperSettings {
         experiments: plan.experiments.clone(),
         runs: 1,
         threads: plan.threads as u64,
-        memory_bytes: 0,
+        memory_bytes,
         size_bytes: plan.size_bytes,
         synthetic_bytes: 0,
         fingerprint: Some("sha1"),

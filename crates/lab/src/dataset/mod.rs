@@ -22,6 +22,7 @@ mod programs;
 mod rdb;
 mod redis;
 mod release;
+mod release_trees;
 pub mod seeded;
 pub mod site;
 mod source_tars;
@@ -130,6 +131,24 @@ pub const KINDS: &[Kind] = &[
         versions_default: source_tree::VERSIONS_ALL,
         sameness: Sameness::Exact,
         build: source_tree::build_tars,
+    },
+    Kind {
+        name: "gcc",
+        stands_for: "GCC untarred: releases of a large project (MACS)",
+        needs: "cargo and its registry",
+        bytes_default: release_trees::GCC_BYTES,
+        versions_default: release_trees::GCC_VERSIONS,
+        sameness: Sameness::Exact,
+        build: release_trees::build_gcc,
+    },
+    Kind {
+        name: "gdb",
+        stands_for: "GDB untarred: releases of a smaller project (MACS)",
+        needs: "cargo and its registry",
+        bytes_default: release_trees::GDB_BYTES,
+        versions_default: release_trees::GDB_VERSIONS,
+        sameness: Sameness::Exact,
+        build: release_trees::build_gdb,
     },
     Kind {
         name: "rdb",

@@ -70,6 +70,7 @@ mod tests {
     use super::super::tests::{memory, references};
     use super::*;
     use proptest::prelude::*;
+    use std::collections::HashSet;
 
     /// The same with lists that are searched from end to end.
     fn model(references: &[Reference<u16>], memory: Memory) -> Vec<Read<u16>> {
@@ -85,7 +86,7 @@ mod tests {
             (at + inside.count()).max(at + 1)
         };
         let mut cached: Vec<((u16, u32), usize)> = Vec::new();
-        let mut filled = vec![false; references.len()];
+        let mut filled = HashSet::new();
         let mut entered = 0;
         let mut reads = Vec::new();
         for at in 0..references.len() {
@@ -93,7 +94,7 @@ mod tests {
             let window_end = ends_within(at, WINDOW_AREAS * area);
             for position in entered..area_end {
                 if let Some(place) = cached.iter().position(|(other, _)| *other == key(position)) {
-                    filled[position] = true;
+                    filled.insert(position);
                     cached.remove(place);
                     let mut later = position + 1..window_end;
                     if let Some(next) = later.find(|later| key(*later) == key(position)) {
@@ -102,7 +103,7 @@ mod tests {
                 }
             }
             entered = area_end;
-            if filled[at] {
+            if filled.contains(&at) {
                 continue;
             }
             let container = references[at].container;
@@ -112,7 +113,7 @@ mod tests {
                     continue;
                 }
                 if position < entered {
-                    filled[position] = true;
+                    filled.insert(position);
                 } else if !cached.iter().any(|(other, _)| *other == key(position)) {
                     cached.push((key(position), position));
                     let bytes = |cached: &[((u16, u32), usize)]| -> u64 {

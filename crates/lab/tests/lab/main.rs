@@ -7,4 +7,5 @@ mod documented;
 mod keys;
 mod paper;
 mod paper_in_memory;
+mod paper_macs;
 mod sandbox;

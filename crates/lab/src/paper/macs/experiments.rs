@@ -75,14 +75,14 @@ pub struct Bench<'a> {
     pub own: Vec<OwnStored>,
 }
 
-/// Runs what is wanted on one data set.
+/// Runs what is wanted on one data set; returns the bytes of its largest version, which lay in memory.
 pub fn on_set(
     set: &GivenSet,
     plan: &Plan,
     options: &Options,
     results: &mut Results,
     progress: &mut Progress,
-) -> Result<()> {
+) -> Result<u64> {
     let bytes = DataSet::of_paths(&set.paths)?.bytes().min(plan.size_bytes);
     let is_over_chunks = ["fig2", "fig3", "fig6", "fig7"]
         .iter()
@@ -92,7 +92,9 @@ pub fn on_set(
     } else {
         &EXPECTED[..1]
     };
-    progress.expect(bytes * sizes.len() as u64);
+    // Each size is cut and restored; what is done at one size counts as much again.
+    progress.expect(bytes * (2 * sizes.len() as u64 + 3));
+    let mut largest = 0;
     for &expected in sizes {
         let (bench, measured) = prepare(set, plan, options, expected, progress)?;
         if expected == ONE_SIZE {
@@ -107,14 +109,22 @@ pub fn on_set(
         }
         bench.filling(results);
         bench.restoring(results)?;
+        progress.advance(bytes, &format!("{}, restored", set.name));
         if expected == ONE_SIZE {
             bench.regions(results);
             bench.caches(results)?;
+            progress.advance(bytes, &format!("{}, restore caches", set.name));
             rewriting::on_bench(&bench, results)?;
+            progress.advance(bytes, &format!("{}, rewriting", set.name));
             metadata::on_bench(&bench, results)?;
+            progress.advance(bytes, &format!("{}, look-ups", set.name));
         }
+        let versions = bench.trace.versions.iter();
+        largest = versions
+            .map(|version| version.bytes)
+            .fold(largest, u64::max);
     }
-    Ok(())
+    Ok(largest)
 }
 
 /// Cuts and stores a data set.
@@ -164,17 +174,6 @@ impl Bench<'_> {
     pub fn add(
         &self,
         results: &mut Results,
-        [experiment, approach, metric]: [&'static str; 3],
-        x: f64,
-        ours: f64,
-    ) {
-        self.add_named(results, experiment, approach, metric, x, ours);
-    }
-
-    /// The same for an approach whose name is made.
-    pub fn add_named(
-        &self,
-        results: &mut Results,
         experiment: &'static str,
         approach: &str,
         metric: &'static str,
@@ -204,13 +203,17 @@ impl Bench<'_> {
             let x = limit as f64;
             self.add(
                 results,
-                ["fig1", "small files", "small_files_percent"],
+                "fig1",
+                "small files",
+                "small_files_percent",
                 x,
                 count,
             );
             self.add(
                 results,
-                ["fig1", "small files", "small_bytes_percent"],
+                "fig1",
+                "small files",
+                "small_bytes_percent",
                 x,
                 space,
             );
@@ -224,18 +227,13 @@ impl Bench<'_> {
         let chunks: usize = versions.map(|version| version.chunks.len()).sum();
         let mean = self.trace.bytes() as f64 / chunks as f64;
         let stored = self.trace.bytes_unique() as f64 / self.trace.chunks.len() as f64;
-        self.add(results, ["fig2", ALL_CHUNKS, MEAN], x, mean);
-        self.add(results, ["fig2", STORED_CHUNKS, MEAN], x, stored);
+        self.add(results, "fig2", ALL_CHUNKS, MEAN, x, mean);
+        self.add(results, "fig2", STORED_CHUNKS, MEAN, x, stored);
         for one in &self.stored {
             let layout = &one.layout;
             let name = one.scheme.name();
             if one.scheme == Scheme::Baseline {
-                self.add(
-                    results,
-                    ["fig3", name, FILLING],
-                    x,
-                    layout.filling_percent(),
-                );
+                self.add(results, "fig3", name, FILLING, x, layout.filling_percent());
             }
             self.of_layout(results, name, x, layout);
             let closed_layout = self.closed_layout(one.scheme);
@@ -244,15 +242,15 @@ impl Bench<'_> {
         for one in &self.own {
             let name = ours(one.scheme);
             let count = one.containers.len() as f64;
-            self.add_named(results, "fig6", &name, FILLING, x, one.filling_percent());
-            self.add_named(results, "fig6", &name, "containers", x, count);
+            self.add(results, "fig6", &name, FILLING, x, one.filling_percent());
+            self.add(results, "fig6", &name, "containers", x, count);
         }
     }
 
     fn of_layout(&self, results: &mut Results, name: &str, x: f64, layout: &Layout) {
         let count = layout.containers().len() as f64;
-        self.add_named(results, "fig6", name, FILLING, x, layout.filling_percent());
-        self.add_named(
+        self.add(results, "fig6", name, FILLING, x, layout.filling_percent());
+        self.add(
             results,
             "fig6",
             name,
@@ -260,7 +258,7 @@ impl Bench<'_> {
             x,
             layout.data_percent(),
         );
-        self.add_named(results, "fig6", name, "containers", x, count);
+        self.add(results, "fig6", name, "containers", x, count);
     }
 
     /// The containers of a scheme that closes them after each version.
@@ -289,13 +287,17 @@ impl Bench<'_> {
             let name = Scheme::Baseline.name();
             self.add(
                 results,
-                ["regions", name, FILLING],
+                "regions",
+                name,
+                FILLING,
                 x,
                 layout.filling_percent(),
             );
             self.add(
                 results,
-                ["regions", name, "data_percent"],
+                "regions",
+                name,
+                "data_percent",
                 x,
                 layout.data_percent(),
             );
@@ -370,12 +372,12 @@ impl Bench<'_> {
             .collect();
         let whole = speed_factor(self.trace.bytes(), all);
         let last = factors.last().copied().unwrap_or(0.0);
-        self.add_named(results, "fig7", name, SPEED_FACTOR, x, whole);
-        self.add_named(results, "fig7", name, "last_speed_factor", x, last);
-        self.add_named(results, "fig7", name, "container_reads", x, all as f64);
+        self.add(results, "fig7", name, SPEED_FACTOR, x, whole);
+        self.add(results, "fig7", name, "last_speed_factor", x, last);
+        self.add(results, "fig7", name, "container_reads", x, all as f64);
         if self.trace.expected_bytes == ONE_SIZE {
             for (number, factor) in (1..).zip(factors) {
-                self.add_named(
+                self.add(
                     results,
                     "versions",
                     name,
@@ -400,8 +402,8 @@ impl Bench<'_> {
                     let name = format!("{}, {}", one.scheme.name(), cache.name());
                     let x = containers as f64 * f64::from(CONTAINER_BYTES);
                     let factor = speed_factor(self.trace.bytes(), reads);
-                    self.add_named(results, "caches", &name, SPEED_FACTOR, x, factor);
-                    self.add_named(results, "caches", &name, "container_reads", x, reads as f64);
+                    self.add(results, "caches", &name, SPEED_FACTOR, x, factor);
+                    self.add(results, "caches", &name, "container_reads", x, reads as f64);
                 }
             }
         }

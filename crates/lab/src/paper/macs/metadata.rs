@@ -50,7 +50,7 @@ pub fn on_bench(bench: &Bench<'_>, results: &mut Results) -> Result<()> {
             let counts = replay(&bench.trace, stored, HIT_VERSIONS, lookups)?;
             for (number, counts) in (1..).zip(&counts) {
                 let x = f64::from(number);
-                bench.add(results, ["fig9", name, HITS], x, counts.hit_percent());
+                bench.add(results, "fig9", name, HITS, x, counts.hit_percent());
             }
         }
         if !bench.plan.has("lookups") {
@@ -69,7 +69,7 @@ pub fn on_bench(bench: &Bench<'_>, results: &mut Results) -> Result<()> {
                 let approach = format!("{name}, lengths of {known_name}");
                 let mut add = |metric, value| {
                     let x = cache_bytes as f64;
-                    bench.add_named(results, "lookups", &approach, metric, x, value);
+                    bench.add(results, "lookups", &approach, metric, x, value);
                 };
                 add(HITS, later.hit_percent());
                 add(

@@ -60,7 +60,7 @@ pub const EXPERIMENTS: [ExperimentInfo; 12] = [
     .over("MEMORY", "memory (bytes)", Unit::Bytes, true),
     experiment(
         "fig8",
-        "Fig. 8: speed factor at equal dedup ratios, by rewriting (LBW), expected 4 KB",
+        "Fig. 8: speed factor at equal dedup ratios, by rewriting policy, expected 4 KB",
     )
     .over("KEPT", "dedup ratio kept, of that without rewriting", Unit::Percent, false),
     experiment(
@@ -119,13 +119,18 @@ pub struct Options {
     pub form: ContainerForm,
 }
 
-/// Runs the experiments.
+/// Runs the experiments; returns also how many bytes of data lay in memory at most.
 ///
 /// # Errors
 /// When data can't be read or containers not be written, what comes back is not what went in, or
 /// somebody asked for a stop.
-pub fn run(plan: &Plan, options: &Options, progress: &mut Progress) -> anyhow::Result<Results> {
+pub fn run(
+    plan: &Plan,
+    options: &Options,
+    progress: &mut Progress,
+) -> anyhow::Result<(Results, u64)> {
     let mut results = Results::default();
+    let mut largest = 0;
     if plan.sets.is_empty() {
         for info in EXPERIMENTS.iter().filter(|info| plan.has(info.name)) {
             let note = format!("{}: not run, for it needs --data NAME=PATH", info.title);
@@ -133,13 +138,19 @@ pub fn run(plan: &Plan, options: &Options, progress: &mut Progress) -> anyhow::R
         }
     }
     for set in &plan.sets {
-        experiments::on_set(set, plan, options, &mut results, progress)?;
+        largest = largest.max(experiments::on_set(
+            set,
+            plan,
+            options,
+            &mut results,
+            progress,
+        )?);
     }
     if !plan.sets.is_empty() {
         results.notes.extend(NOTES.map(str::to_owned));
     }
     results.claims = claims::claims(&results.figures);
-    Ok(results)
+    Ok((results, largest))
 }
 
 /// What is done where the paper is silent.

@@ -1,9 +1,14 @@
 //! Fig. 8: what rewriting takes of the dedup ratio and gives to the speed factor.
 //!
 //! Enters: a data set's chunks. Leaves: for each scheme the speed factor where a policy leaves the same
-//! dedup ratio (bytes over bytes stored), and both, version by version. The look-back window has the
-//! paper's parameters (8 containers, step 1, threshold 5 to 60); its bound on rewritten bytes is what
-//! is chosen so that the dedup ratio comes out: by bisection, each try a whole run.
+//! dedup ratio (bytes over bytes stored), and both, version by version. What is turned so that the
+//! dedup ratio comes out, by bisection, each try a whole run:
+//!
+//! - [`LBW`]: the look-back window as published (8 containers, step 1, threshold 5 to 60), by its bound on
+//!   rewritten bytes;
+//! - [`ANY_THRESHOLD`]: the same window without that bound, by a threshold of references that does not
+//!   adapt and may be as large as a container has chunks;
+//! - [`CAPPING`]: by how many old containers a segment may use.
 
 use anyhow::Result;
 use engine::rewriting::{Capping, LookBackWindow, Rewriting};
@@ -19,8 +24,56 @@ use crate::restore_caches::RestoreCache;
 
 /// Dedup ratios that are kept, of 100 of that without rewriting.
 pub const KEPT_PERCENT: [f64; 4] = [100.0, 98.0, 95.0, 90.0];
-/// The greatest bound: everything may be rewritten.
-const PERMILLE_HIGHEST: u32 = 1000;
+
+/// Names of what is turned.
+pub const LBW: &str = "LBW";
+pub const ANY_THRESHOLD: &str = "LBW, any threshold";
+pub const CAPPING: &str = "capping";
+
+/// A policy with something to turn: from 0, nothing is rewritten, to the highest, the most is.
+struct Family {
+    name: &'static str,
+    highest: u32,
+    policy: fn(u32) -> Rewriting,
+}
+
+const FAMILIES: [Family; 3] = [
+    Family {
+        name: LBW,
+        highest: 1000,
+        policy: |permille| {
+            Rewriting::LookBackWindow(LookBackWindow {
+                rewritten_permille_max: permille,
+                ..LookBackWindow::DEFAULT
+            })
+        },
+    },
+    Family {
+        name: ANY_THRESHOLD,
+        highest: 4096,
+        policy: |threshold| {
+            Rewriting::LookBackWindow(LookBackWindow {
+                threshold_min: threshold,
+                threshold_max: threshold,
+                rewritten_permille_max: 1000,
+                ..LookBackWindow::DEFAULT
+            })
+        },
+    },
+    Family {
+        name: CAPPING,
+        highest: CAPPING_CONTAINERS,
+        policy: |fewer| {
+            Rewriting::Capping(Capping {
+                containers_max: CAPPING_CONTAINERS - fewer,
+                ..Capping::DEFAULT
+            })
+        },
+    },
+];
+
+/// More old containers than any segment here has.
+const CAPPING_CONTAINERS: u32 = 256;
 
 /// The policies by version.
 const POLICIES: [(&str, Rewriting); 3] = [
@@ -29,11 +82,19 @@ const POLICIES: [(&str, Rewriting); 3] = [
     (", capping", Rewriting::Capping(Capping::DEFAULT)),
 ];
 
+/// A scheme under a policy.
+pub fn named(scheme: Scheme, policy: &str) -> String {
+    format!("{}, {policy}", scheme.name())
+}
+
 /// Runs what is wanted of it.
 pub fn on_bench(bench: &Bench<'_>, results: &mut Results) -> Result<()> {
     for scheme in Scheme::ALL {
         if bench.plan.has("fig8") {
-            at_equal_ratios(bench, scheme, results)?;
+            let without = bench.fragments(scheme, &Rewriting::Off);
+            for family in &FAMILIES {
+                at_equal_ratios(bench, scheme, family, &without, results)?;
+            }
         }
         if bench.plan.has("rewriting") {
             by_version(bench, scheme, results)?;
@@ -51,29 +112,29 @@ fn ratio(versions: &[Fragments]) -> f64 {
 
 fn reads(version: &Fragments) -> u64 {
     let cache = RestoreCache::Lru;
-    cache
-        .reads(&version.references, memory(CACHE_CONTAINERS))
-        .len() as u64
+    let reads = cache.reads(&version.references, memory(CACHE_CONTAINERS));
+    reads.len() as u64
 }
 
-fn at_equal_ratios(bench: &Bench<'_>, scheme: Scheme, results: &mut Results) -> Result<()> {
-    let without = bench.fragments(scheme, &Rewriting::Off);
-    let whole = ratio(&without);
+fn at_equal_ratios(
+    bench: &Bench<'_>,
+    scheme: Scheme,
+    family: &Family,
+    without: &[Fragments],
+    results: &mut Results,
+) -> Result<()> {
+    let name = named(scheme, family.name);
     for kept in KEPT_PERCENT {
-        let target = whole * kept / 100.0;
         let versions = match kept {
-            100.0 => without.clone(),
-            _ => nearest(bench, scheme, target)?,
+            100.0 => without.to_vec(),
+            _ => nearest(bench, scheme, family, ratio(without) * kept / 100.0)?,
         };
         let all: u64 = versions.iter().map(reads).sum();
         let last_reads = versions.last().map_or(1, reads);
-        let last_bytes = bench
-            .trace
-            .versions
-            .last()
-            .map_or(0, |version| version.bytes);
+        let last_version = bench.trace.versions.last();
+        let last_bytes = last_version.map_or(0, |version| version.bytes);
         let mut add = |metric, value| {
-            bench.add(results, ["fig8", scheme.name(), metric], kept, value);
+            bench.add(results, "fig8", &name, metric, kept, value);
         };
         add(RATIO, ratio(&versions));
         add(SPEED_FACTOR, speed_factor(bench.trace.bytes(), all));
@@ -82,16 +143,15 @@ fn at_equal_ratios(bench: &Bench<'_>, scheme: Scheme, results: &mut Results) -> 
     Ok(())
 }
 
-/// The run of the look-back window whose dedup ratio is nearest to `target` among those above it.
-fn nearest(bench: &Bench<'_>, scheme: Scheme, target: f64) -> Result<Vec<Fragments>> {
-    let run = |permille| {
-        let window = LookBackWindow {
-            rewritten_permille_max: permille,
-            ..LookBackWindow::DEFAULT
-        };
-        bench.fragments(scheme, &Rewriting::LookBackWindow(window))
-    };
-    let (mut low, mut high) = (0, PERMILLE_HIGHEST + 1);
+/// The run whose dedup ratio is nearest to `target` among those not below it.
+fn nearest(
+    bench: &Bench<'_>,
+    scheme: Scheme,
+    family: &Family,
+    target: f64,
+) -> Result<Vec<Fragments>> {
+    let run = |turned| bench.fragments(scheme, &(family.policy)(turned));
+    let (mut low, mut high) = (0, family.highest + 1);
     let mut best = run(0);
     while high - low > 1 {
         interrupt::check()?;
@@ -119,7 +179,7 @@ fn by_version(bench: &Bench<'_>, scheme: Scheme, results: &mut Results) -> Resul
             let ratio = version.bytes as f64 / version.stored_bytes.max(1) as f64;
             let factor = speed_factor(own_bytes, reads(version));
             let mut add = |metric, value| {
-                bench.add_named(results, "rewriting", &name, metric, x, value);
+                bench.add(results, "rewriting", &name, metric, x, value);
             };
             add(RATIO, ratio);
             add(SPEED_FACTOR, factor);
