@@ -13,6 +13,8 @@ use crate::units::short_bytes;
 const OUR_FILLING_PERCENT: f64 = 97.0;
 /// "Close to 100 %" (§IV-D).
 const CLOSE_PERCENT: f64 = 99.0;
+/// Schemes are compared by this: tag and head are no gain.
+const CHUNKS_ALONE: &str = "data_percent";
 /// What counts as the same dedup ratio.
 const EQUAL_SHARE: f64 = 0.01;
 
@@ -39,18 +41,18 @@ pub fn claims(figures: &[Figure]) -> Vec<Claim> {
         ),
         claim(
             "Figs. 3 and 6, §IV-B",
-            "SACS fills containers better than a fixed metadata region",
+            "SACS fills containers better than a fixed metadata region (chunks alone)",
             figures.above(
                 "fig6",
-                FILLING,
+                CHUNKS_ALONE,
                 Scheme::Sacs.name(),
                 &[Scheme::Baseline.name()],
             ),
         ),
         claim(
             "Fig. 6, §IV-B",
-            "MACS fills them best",
-            figures.above("fig6", FILLING, Scheme::Macs.name(), &OTHERS),
+            "MACS fills them best (chunks alone)",
+            figures.above("fig6", CHUNKS_ALONE, Scheme::Macs.name(), &OTHERS),
         ),
         claim(
             "Fig. 6, §IV-B",
