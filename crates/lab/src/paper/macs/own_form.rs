@@ -61,11 +61,13 @@ struct Group {
 #[derive(Default)]
 struct Open {
     builder: Option<ContainerBuilder>,
+    /// Its number: two may be open at a time.
+    number: u32,
     region_bytes: usize,
     group: Group,
 }
 
-/// A container that was written.
+/// A container; what it takes is known once it was written.
 #[derive(Debug, Clone, Copy)]
 pub struct Sealed {
     id: ContainerId,
@@ -146,8 +148,16 @@ impl OwnStored {
         if self.scheme != Scheme::Macs {
             builder.fix_metadata_region(self.first_region_bytes);
         }
-        self.open[which].builder = Some(builder);
-        self.open[which].region_bytes = self.first_region_bytes;
+        let number = self.containers.len() as u32;
+        self.containers.push(Sealed {
+            id: builder.id(),
+            filled_bytes: 0,
+            object_bytes: 0,
+        });
+        let open = &mut self.open[which];
+        open.builder = Some(builder);
+        open.number = number;
+        open.region_bytes = self.first_region_bytes;
     }
 
     /// Puts as many chunks of the group into the open container as fit; returns how many.
@@ -175,9 +185,8 @@ impl OwnStored {
                     None => Compression::Stored,
                 };
                 builder.push_group(stored, compression, &group.chunks[..count]);
-                let container = self.containers.len() as u32;
                 for number in group.numbers.drain(..count) {
-                    self.places[number as usize] = container;
+                    self.places[number as usize] = open.number;
                 }
                 group.plain.drain(..plain_bytes);
                 group.chunks.drain(..count);
@@ -211,14 +220,11 @@ impl OwnStored {
         let Some(builder) = self.open[which].builder.take() else {
             return Ok(());
         };
-        let id = builder.id();
         let sealed = builder.finish(is_last);
         self.store.put(&sealed.key, &sealed.bytes)?;
-        self.containers.push(Sealed {
-            id,
-            filled_bytes: sealed.filled_bytes,
-            object_bytes: sealed.bytes.len() as u64,
-        });
+        let container = &mut self.containers[self.open[which].number as usize];
+        container.filled_bytes = sealed.filled_bytes;
+        container.object_bytes = sealed.bytes.len() as u64;
         Ok(())
     }
 
@@ -353,8 +359,9 @@ fn fewer(builder: &ContainerBuilder, chunks: &[(Fingerprint, u32)], stored_bytes
 
 #[cfg(test)]
 mod tests {
+    use super::super::container_bytes;
     use super::super::stored::Stored;
-    use super::super::trace::{Reading, chunker, trace};
+    use super::super::trace::{FileRecipe, Reading, Version, chunker, trace};
     use super::*;
     use crate::chunk::data::random_bytes;
     use crate::paper::GivenSet;
@@ -417,5 +424,35 @@ mod tests {
         assert!(macs > 95.0 && macs >= baseline, "{macs} {baseline}");
         let counts = stored.each_ref().map(|one| one.layout.containers().len());
         assert!(counts[2] <= counts[0], "{counts:?}");
+    }
+
+    /// Groups of both kinds are placed in turn, while a container of each is open.
+    #[test]
+    fn two_containers_are_open_at_a_time() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut own = OwnStored::new(Scheme::Sacs, 4096, scratch.path()).unwrap();
+        let mut trace = Trace::default();
+        let mut version = Version::default();
+        for number in 0..3000u32 {
+            let length = if number % 2 == 0 { 1000 } else { 4000 };
+            let bytes = random_bytes(u64::from(number), length);
+            let chunk = Chunk {
+                fingerprint: container_bytes::Fingerprint::of(&bytes),
+                bytes: length as u32,
+            };
+            own.store(&chunk, &bytes).unwrap();
+            trace.chunks.push(chunk);
+            version.chunks.push(number);
+            version.files.push(FileRecipe {
+                chunks: 1,
+                bytes: length as u64,
+                hash: *blake3::hash(&bytes).as_bytes(),
+            });
+        }
+        own.end_version().unwrap();
+        trace.versions.push(version);
+        assert_eq!(own.restore(&trace, 0, 3).unwrap(), 3);
+        assert!(own.containers.iter().all(|one| one.filled_bytes > 0));
+        assert_ne!(own.places[0], own.places[1]);
     }
 }
