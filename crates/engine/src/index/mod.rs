@@ -44,6 +44,8 @@ mod run_writer;
 mod statistics;
 
 #[cfg(test)]
+mod residency_tests;
+#[cfg(test)]
 mod run_set_tests;
 #[cfg(test)]
 mod run_tests;

@@ -48,6 +48,7 @@ pub fn settings() -> RunSettings {
         threads: 1,
         read_threads: 1,
         memory_bytes: 32 << 20,
+        index_memory_bytes: None,
     }
 }
 
