@@ -6,7 +6,7 @@ use testkit::random::Random;
 
 use super::block::BLOCK_BYTES;
 use super::run_reader::RunReader;
-use super::run_set_tests::{MEMORY_BYTES, assert_is_model, fill, new_store};
+use super::run_set_tests::{MEMORY_BYTES, all_live, assert_is_model, fill, new_store};
 use super::test_support::{candidates, index_keys, open_set, synthetic};
 use super::{MEMORY_BYTES_MIN, RunSet};
 
@@ -135,4 +135,15 @@ fn a_damaged_plane_is_named_once() {
     let statistics = set.statistics();
     assert_eq!(statistics.filter_reads, 2, "the second plane still serves");
     assert!(statistics.filter_rejects > 1000);
+}
+
+#[test]
+fn many_runs_are_merged_in_little_memory() {
+    let store = new_store();
+    let all = fill(&open_set(&store, MEMORY_BYTES), 60, 100);
+    let set = open_set(&store, MEMORY_BYTES_MIN);
+    let summary = set.merge_all(&all_live).unwrap();
+    assert!(summary.runs_written > 1, "not all at once: {summary:?}");
+    assert_eq!(index_keys(&store).len(), 1);
+    assert_is_model(&set, &all, 3);
 }

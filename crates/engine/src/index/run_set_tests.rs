@@ -22,7 +22,7 @@ use crate::object::{MemoryStore, ObjectStore};
 
 pub(super) const MEMORY_BYTES: usize = 32 << 20;
 
-fn all_live(_: ContainerId) -> bool {
+pub(super) fn all_live(_: ContainerId) -> bool {
     true
 }
 
@@ -321,17 +321,6 @@ fn numbered_entries_are_written_as_others_are() {
     assert!([3, 5, 7, 9].iter().all(|&n| set.covered(container(n))));
     assert_eq!(set.metadata_bytes(container(9)), Some(9));
     assert_eq!(set.statistics().entries, 4000);
-}
-
-#[test]
-fn many_runs_are_merged_in_little_memory() {
-    let store = new_store();
-    let all = fill(&open_set(&store, MEMORY_BYTES), 60, 100);
-    let set = open_set(&store, MEMORY_BYTES_MIN);
-    let summary = set.merge_all(&all_live).unwrap();
-    assert!(summary.runs_written > 1, "not all at once: {summary:?}");
-    assert_eq!(index_keys(&store).len(), 1);
-    assert_is_model(&set, &all, 3);
 }
 
 #[test]
