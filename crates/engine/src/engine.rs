@@ -39,6 +39,13 @@ pub struct EngineSettings {
 const METADATA_CONTAINER_BYTES_MIN: u32 = 2 << 20;
 
 impl EngineSettings {
+    /// How the memory is shared out.
+    #[must_use]
+    pub fn shares(&self) -> MemoryShares {
+        let window_bytes = self.rewriting.window_bytes(self.container_bytes);
+        MemoryShares::of(self.memory_bytes).with_window(window_bytes)
+    }
+
     /// Size of a container of metadata in bytes.
     #[must_use]
     pub fn metadata_container_bytes(&self) -> u32 {

@@ -173,9 +173,11 @@ fn later_runs_refer_to_the_newest_copies() {
         assert!(read_back(&engine, &recipes[0]) == new);
         let containers = |recipe| containers_of(&engine, recipe);
         assert_eq!(containers(&recipes[0]), containers(&first[0]));
-        // Stored again once, it need not be again: but what was kept may be.
+        // Stored again once, it need not be again; only what was kept may be. Capping goes on until
+        // every segment lies in as few containers as it asks for.
         let (_, totals) = store_all(&engine, &[&new]);
-        assert!(totals.bytes_rewritten < 200_000, "{totals:?}");
+        let is_window = matches!(rewriting, Rewriting::LookBackWindow(_));
+        assert!(!is_window || totals.bytes_rewritten < 200_000, "{totals:?}");
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use engine::container::{ContainerId, ContainerKind};
 use engine::object::{MemoryStore, ObjectStore};
 use engine::recipe::{Recipe, Run};
+use engine::rewriting::{Capping, LookBackWindow, Rewriting};
 use repository::listing::SnapshotTree;
 use repository::tree::{Entry, EntryKind};
 use repository::{Repository, RunSettings};
@@ -105,7 +106,7 @@ impl Picture {
             .unwrap()
             .unwrap();
         picture.directory(&tree, &top.content, b"");
-        assert_eq!(picture.paged, 2, "recipes of several pages");
+        assert!(picture.paged >= 2, "recipes of several pages");
         picture.lines
     }
 
@@ -200,20 +201,74 @@ fn the_same_repository_for_any_number_of_threads() {
         Arc::clone(&store) as Arc<dyn ObjectStore>,
         true,
     ));
+    let expected = same_for_all(&store, &source);
+    assert!(expected.iter().any(|line| line.starts_with("container 9:")));
+}
+
+#[test]
+fn so_it_is_where_duplicates_are_stored_again() {
+    for rewriting in [
+        Rewriting::Capping(Capping {
+            segment_bytes: 1 << 20,
+            containers_max: 18,
+        }),
+        Rewriting::LookBackWindow(LookBackWindow {
+            rewritten_permille_max: 500,
+            ..LookBackWindow::DEFAULT
+        }),
+    ] {
+        let place = support::sources::place();
+        let source = place.path().join("source");
+        fs::create_dir(&source).unwrap();
+        make(&source);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let store = Arc::new(MemoryStore::new());
+        let shared = Arc::clone(&store) as Arc<dyn ObjectStore>;
+        let repository = support::create_rewriting(shared, rewriting);
+        support::backup(&repository, &source).unwrap();
+        drop(repository);
+        // New chunks, and old ones from all over, in files of all sizes.
+        for file in 0..40 {
+            let mut mixed = Vec::new();
+            for part in 0..file * 2 {
+                let old = some_bytes(1000 + part % 4, 5_300_000);
+                let start = (part * 977 % 500) as usize * 10_000;
+                mixed.extend_from_slice(&old[start..start + 9_000]);
+                mixed.extend_from_slice(&some_bytes(5000 + part, 11_000));
+            }
+            fs::write(source.join(format!("d2/mixed{file}")), mixed).unwrap();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let expected = same_for_all(&store, &source);
+        assert!(
+            !expected[0].contains("chunks_rewritten: 0,"),
+            "{}",
+            expected[0]
+        );
+        let repository = twin(&store, support::settings());
+        let report = support::backup(&repository, &source).unwrap();
+        let picture = support::sources::picture(&source);
+        support::check_restore(&repository, &report.snapshot, &source, &picture).unwrap();
+        support::check_clean(&repository).unwrap();
+    }
+}
+
+/// What a backup makes of a repository like that one, with other settings each time.
+fn same_for_all(store: &MemoryStore, source: &Path) -> Vec<String> {
     let settings = |threads, read_threads, memory_mib: usize| RunSettings {
         threads,
         read_threads,
         memory_bytes: memory_mib << 20,
         ..support::settings()
     };
-    let expected = Picture::of(&twin(&store, settings(1, 1, 32)), &source);
-    assert!(expected.iter().any(|line| line.starts_with("container 9:")));
+    let expected = Picture::of(&twin(store, settings(1, 1, 32)), source);
     for (threads, read_threads, memory_mib) in [(1, 4, 256), (2, 1, 32), (3, 3, 64), (8, 5, 256)] {
         let settings = settings(threads, read_threads, memory_mib);
-        let actual = Picture::of(&twin(&store, settings.clone()), &source);
+        let actual = Picture::of(&twin(store, settings.clone()), source);
         for (line, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
             assert_eq!(actual, expected, "line {line} with {settings:?}");
         }
         assert_eq!(actual.len(), expected.len());
     }
+    expected
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use engine::object::{MemoryStore, ObjectStore};
+use engine::rewriting::{LookBackWindow, Rewriting};
 use repository::{BackupError, BackupReport, Progress, Repository};
 
 const FILES: u64 = 400;
@@ -62,11 +63,21 @@ fn interrupted(repository: &Repository, source: &Path, directory: &str) -> Backu
 
 #[test]
 fn the_next_backup_goes_on_from_an_interrupted_one() {
+    goes_on(Rewriting::Off);
+}
+
+#[test]
+fn so_it_does_where_chunks_wait_to_be_decided() {
+    goes_on(Rewriting::LookBackWindow(LookBackWindow::DEFAULT));
+}
+
+fn goes_on(rewriting: Rewriting) {
     let place = support::sources::place();
     let source = place.path().join("source");
     make(&source);
     let store = Arc::new(MemoryStore::new());
-    let repository = support::create(Arc::clone(&store) as Arc<dyn ObjectStore>, true);
+    let repository =
+        support::create_rewriting(Arc::clone(&store) as Arc<dyn ObjectStore>, rewriting);
     let first = interrupted(&repository, &source, "d03");
     assert!(first.snapshot.is_interrupted && first.is_written);
     assert_eq!(first.snapshot.summary.files, 60);

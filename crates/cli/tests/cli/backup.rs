@@ -250,6 +250,56 @@ fn cutting_can_be_accelerated() {
 }
 
 #[test]
+fn duplicates_are_stored_again_where_that_is_asked_for() {
+    let sandbox = Sandbox::new();
+    let init = ["init", "--no-encryption", "--container-size", "256K"];
+    sandbox
+        .run(&[&init[..], &["--rewriting", "sometimes"]].concat())
+        .expect(2);
+    sandbox.ok(&[&init[..], &["--rewriting", "capping"]].concat());
+    let old = noise(6_000_000, 5);
+    sandbox.write("tree/old", &old);
+    sandbox.ok(&["backup", "tree"]);
+    // A piece of every container, and nothing else.
+    let pieces: Vec<u8> = old
+        .chunks(200_000)
+        .flat_map(|part| part[..40_000].to_vec())
+        .collect();
+    sandbox.write("tree/pieces", &pieces);
+    let dry = sandbox.events(&["backup", "tree", "-n", "--rewriting", "off"]);
+    let dry = dry.last().unwrap();
+    assert_eq!(
+        (&dry["rewriting"], &dry["bytes_rewritten"]),
+        (&"off".into(), &0.into())
+    );
+    let text = sandbox.ok(&["backup", "tree", "-n"]);
+    assert!(
+        text.contains("stored again by capping (dedup ratio"),
+        "{text}"
+    );
+    let summary = sandbox.events(&["backup", "tree"]);
+    let summary = summary.last().unwrap();
+    assert_eq!(summary["rewriting"], "capping");
+    assert!(
+        summary["bytes_rewritten"].as_u64().unwrap() > 200_000,
+        "{summary}"
+    );
+    let ratio = |name: &str| summary[name].as_f64().unwrap();
+    assert!(ratio("dedup_ratio_with_rewriting") < ratio("dedup_ratio"));
+    sandbox.ok(&["check", "--read-data"]);
+    let tree = format!("latest:{}", sandbox.path("tree").display());
+    sandbox.ok(&["restore", &tree, "out"]);
+    assert!(fs::read(sandbox.path("out/pieces")).unwrap() == pieces);
+    let shown = sandbox.run(&["stats"]).expect(0).stdout.clone();
+    assert!(shown.contains("Rewriting      capping"), "{shown}");
+    let stats = sandbox.events(&["stats"]);
+    let stats = stats.last().unwrap();
+    assert_eq!(stats["rewriting"], "capping");
+    let filling = stats["data_filling_ratio"].as_f64().unwrap();
+    assert!((0.9..=1.0).contains(&filling), "{stats}");
+}
+
+#[test]
 fn an_empty_directory_becomes_a_repository() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("repository")).unwrap();

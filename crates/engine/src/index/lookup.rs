@@ -93,8 +93,8 @@ pub struct Index {
     aside: Arc<HashSet<ContainerId>>,
     /// Objects set aside since.
     aside_now: HashSet<ObjectId>,
-    /// Containers sealed in this run.
-    own: HashSet<ContainerId>,
+    /// Containers sealed in this run, where that is to be noted: about 32 B each.
+    own: Option<HashSet<ContainerId>>,
     open: HashedMap<Fingerprint, OpenPlace>,
     recent: Recent,
     /// What the runs were told that others take.
@@ -141,7 +141,7 @@ impl Index {
             live: Arc::new(live),
             aside: Arc::new(aside),
             aside_now: HashSet::new(),
-            own: HashSet::new(),
+            own: None,
             open: HashedMap::default(),
             recent: Recent::new(memory.run_bytes / RECENT_SHARE),
             reserved_bytes: 0,
@@ -294,10 +294,16 @@ impl Index {
         self.find_candidate(fingerprint)
     }
 
-    /// Was that container sealed in this run?
+    /// Notes from now on which containers are sealed in this run.
+    pub fn note_own(&mut self) {
+        self.own.get_or_insert_default();
+    }
+
+    /// Was that container sealed in this run? Never, unless that is noted.
     #[must_use]
     pub fn is_own(&self, container: ContainerId) -> bool {
-        self.own.contains(&container)
+        let own = self.own.as_ref();
+        own.is_some_and(|own| own.contains(&container))
     }
 
     /// The higher, the newer a container: those of this run before all others.
@@ -389,7 +395,9 @@ impl Index {
             self.open.remove(fingerprint);
         }
         self.live.insert(section.id.0);
-        self.own.insert(section.id);
+        if let Some(own) = &mut self.own {
+            own.insert(section.id);
+        }
         let metadata_bytes = u32::try_from(metadata_bytes).unwrap_or(0);
         self.recent.insert(section, metadata_bytes);
         self.cache.insert(section, u32::MAX);

@@ -139,12 +139,20 @@ impl Writer {
             run_bytes: shares.index_bytes,
             locality_bytes: shares.locality_bytes,
         };
-        let index = Index::open(
+        let mut index = Index::open(
             Arc::clone(engine.store()),
             Arc::clone(engine.vault()),
             reader,
             memory,
         )?;
+        let look_ahead = LookAhead::new(
+            settings.rewriting,
+            settings.container_bytes,
+            shares.window_bytes,
+        );
+        if look_ahead.is_some() {
+            index.note_own();
+        }
         let mut index_merging = IndexMerging::default();
         index_merging.start_if_needed(&index);
         let failure = Failure::default();
@@ -176,11 +184,7 @@ impl Writer {
             chunking,
             index,
             index_merging,
-            look_ahead: LookAhead::new(
-                settings.rewriting,
-                settings.container_bytes,
-                shares.window_bytes,
-            ),
+            look_ahead,
             group: PlainGroup::default(),
             group_bytes: settings.group_bytes as usize,
             next_sequence: 0,

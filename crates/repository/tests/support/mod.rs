@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex};
 
 use engine::container::CompressionLevel;
 use engine::object::{ObjectId, ObjectStore};
+use engine::rewriting::Rewriting;
 use repository::keys::{Argon2Cost, Password};
 use repository::snapshot::Snapshot;
 use repository::{
@@ -74,6 +75,15 @@ pub fn password(encrypted: bool) -> Option<Password> {
 pub fn create(store: Arc<dyn ObjectStore>, encrypted: bool) -> Repository {
     let password = password(encrypted);
     Repository::create(store, password.as_ref(), &create_options(), settings()).expect("created")
+}
+
+/// An encrypted one that stores duplicates again.
+pub fn create_rewriting(store: Arc<dyn ObjectStore>, rewriting: Rewriting) -> Repository {
+    let options = CreateOptions {
+        rewriting,
+        ..create_options()
+    };
+    Repository::create(store, password(true).as_ref(), &options, settings()).expect("created")
 }
 
 pub fn open(store: Arc<dyn ObjectStore>, encrypted: bool) -> Result<Repository, RepositoryError> {
