@@ -232,7 +232,7 @@ fn so_it_is_where_duplicates_are_stored_again() {
             let mut mixed = Vec::new();
             for part in 0..file * 2 {
                 let old = some_bytes(1000 + part % 4, 5_300_000);
-                let start = (part * 977 % 500) as usize * 10_000;
+                let start = (part * 977 % 350) as usize * 10_000;
                 mixed.extend_from_slice(&old[start..start + 9_000]);
                 mixed.extend_from_slice(&some_bytes(5000 + part, 11_000));
             }
