@@ -43,20 +43,13 @@ impl EngineSettings {
     #[must_use]
     pub fn shares(&self) -> MemoryShares {
         let window_bytes = self.rewriting.window_bytes(self.container_bytes);
-        MemoryShares::of(self.memory_bytes).with_window(window_bytes)
+        MemoryShares::of(self.memory_bytes, self.index_memory_bytes).with_window(window_bytes)
     }
 
     /// Size of a container of metadata in bytes.
     #[must_use]
     pub fn metadata_container_bytes(&self) -> u32 {
         self.container_bytes.max(METADATA_CONTAINER_BYTES_MIN)
-    }
-
-    /// How the memory is shared out.
-    #[must_use]
-    pub fn shares(&self) -> MemoryShares {
-        let window_bytes = self.rewriting.window_bytes(self.container_bytes);
-        MemoryShares::of(self.memory_bytes, self.index_memory_bytes).with_window(window_bytes)
     }
 }
 
@@ -70,8 +63,8 @@ impl Default for EngineSettings {
             threads,
             fetch_threads: threads.max(2),
             memory_bytes: 256 << 20,
-            index_memory_bytes: None,
             rewriting: Rewriting::Off,
+            index_memory_bytes: None,
         }
     }
 }

@@ -13,8 +13,8 @@
 //!
 //! 3 and 4 name candidates; the full fingerprint is compared in the container's metadata,
 //! which thereby comes into the cache, in one read where the directory of the runs says how long it
-//! is. Among the equally new the order of their ids decides, so that the answer does not depend on how
-//! runs were merged. A container that is gone or damaged is passed over:
+//! is. Candidates of one generation are tried in the order of their ids, so that the answer does not
+//! depend on how runs were merged. A container that is gone or damaged is passed over:
 //! its chunks are stored again. One that was found damaged is *set aside* for good: a run covers
 //! it, and none has entries of it, so that no later backup takes it for a good one, while
 //! what is intact in it can still be restored.
@@ -276,7 +276,11 @@ impl Index {
         if let Some(place) = self.open.get(fingerprint) {
             return Ok(Some(Found::Open(*place)));
         }
-        if let Some(address) = self.cache.find(fingerprint) {
+        // A copy of this run counts whatever the cache happens to hold, or what is stored again
+        // would depend on memory.
+        if let Some(address) = self.cache.find(fingerprint)
+            && (self.is_own(address.container) || !self.may_be_own(fingerprint))
+        {
             return Ok(Some(Found::Stored(address)));
         }
         self.find_candidate(fingerprint)
@@ -291,7 +295,28 @@ impl Index {
         if let Some(place) = self.open.get(fingerprint) {
             return Ok(Some(Found::Open(*place)));
         }
+        // What was sealed just now may not be in the store yet: the cache has it.
+        if let Some(address) = self.cache.find(fingerprint)
+            && self.is_own(address.container)
+        {
+            return Ok(Some(Found::Stored(address)));
+        }
         self.find_candidate(fingerprint)
+    }
+
+    /// May a container of this run that no index run covers yet have that chunk?
+    fn may_be_own(&mut self, fingerprint: &Fingerprint) -> bool {
+        if self.own.is_none() {
+            return false;
+        }
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        self.recent
+            .candidates(fingerprint.prefix(), &mut candidates);
+        let mut own = candidates.iter();
+        let is_own = own.any(|candidate| self.is_own(candidate.container));
+        self.candidates = candidates;
+        is_own
     }
 
     /// Notes from now on which containers are sealed in this run.
@@ -321,11 +346,11 @@ impl Index {
         self.recent
             .candidates(fingerprint.prefix(), &mut candidates);
         self.runs.candidates(fingerprint.prefix(), &mut candidates);
+        candidates.sort_unstable();
+        candidates.dedup();
         if candidates.len() > 1 {
-            candidates.sort_by_cached_key(|&candidate| {
-                (Reverse(self.generation(candidate.container)), candidate)
-            });
-            candidates.dedup();
+            candidates
+                .sort_by_cached_key(|candidate| Reverse(self.generation(candidate.container)));
         }
         let mut found = Ok(None);
         for &candidate in &candidates {

@@ -41,7 +41,7 @@ fn memory_stays_below_its_limit() {
     assert!(statistics.filter_bytes > 0, "{statistics:?}");
     assert!(statistics.store_bytes as f64 / (count as f64) < 11.0);
     // Runs that come make planes and blocks give way.
-    let mut more = synthetic(3, 10_000, 40_000, 1);
+    let mut more = synthetic(3, 10_000, 30_000, 1);
     set.write_run(&mut more, &[]).unwrap();
     assert_bounded();
     // And so does what others need.

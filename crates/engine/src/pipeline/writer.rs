@@ -101,9 +101,9 @@ pub struct Writer {
     /// Segments of a stream that may wait to be stored while it is read on.
     stream_segments_max: usize,
     index: Index,
-    index_merging: IndexMerging,
     /// Where duplicates may be stored again.
     look_ahead: Option<LookAhead>,
+    index_merging: IndexMerging,
     group: PlainGroup,
     group_bytes: usize,
     next_sequence: u64,
@@ -183,8 +183,8 @@ impl Writer {
             stream_segments_max: stream_segments_max(&chunking, settings, shares.read_bytes),
             chunking,
             index,
-            index_merging,
             look_ahead,
+            index_merging,
             group: PlainGroup::default(),
             group_bytes: settings.group_bytes as usize,
             next_sequence: 0,
