@@ -122,7 +122,7 @@ impl FilterShape {
         let length = 1usize << self.segment_bits;
         let mask = length - 1;
         let starts = u128::from(self.segments) << self.segment_bits;
-        let first = (u128::from(hash) * starts >> 64) as usize;
+        let first = ((u128::from(hash) * starts) >> 64) as usize;
         [
             first,
             (first + length) ^ (hash >> 36) as usize & mask,
@@ -298,12 +298,9 @@ mod tests {
                 let strangers: Vec<u64> = (0..100_000).map(|_| draw(&mut random)).collect();
                 let mut passing = [0.0; 2];
                 let mut both = 0.0;
-                for plane in 0..PLANES {
-                    assert_eq!(planes[plane].len() as u64, shape.plane_bytes());
-                    assert!(
-                        keys.iter()
-                            .all(|&key| passes(shape, plane, &planes[plane], key))
-                    );
+                for (plane, bytes) in planes.iter().enumerate() {
+                    assert_eq!(bytes.len() as u64, shape.plane_bytes());
+                    assert!(keys.iter().all(|&key| passes(shape, plane, bytes, key)));
                 }
                 for &stranger in &strangers {
                     let each = [0, 1].map(|plane| passes(shape, plane, &planes[plane], stranger));

@@ -236,15 +236,13 @@ impl<'a> Cursor<'a> {
     }
 
     fn next_block(&mut self) -> Result<Option<Block>, ObjectError> {
-        if self.blocks.len() == 0 {
-            if self.next_block < self.run.footer().fences.len() {
-                self.current = None;
-                let read = self
-                    .run
-                    .read_blocks(self.next_block, self.read_ahead_blocks)?;
-                self.next_block += read.len();
-                self.blocks = read.into_iter();
-            }
+        if self.blocks.len() == 0 && self.next_block < self.run.footer().fences.len() {
+            self.current = None;
+            let read = self
+                .run
+                .read_blocks(self.next_block, self.read_ahead_blocks)?;
+            self.next_block += read.len();
+            self.blocks = read.into_iter();
         }
         Ok(self.blocks.next())
     }

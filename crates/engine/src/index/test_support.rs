@@ -128,7 +128,7 @@ impl TestRun {
         let table: Vec<_> = table.into_iter().collect();
         let id = ObjectId([3; 16]);
         let store = Arc::new(MemoryStore::new());
-        let mut writer = begin(&*store, &vault, id, table.clone());
+        let mut writer = begin(&store, &vault, id, table.clone());
         for entry in &sorted {
             let number = table.binary_search(&entry.address.container).unwrap();
             let number = number as u32;
