@@ -156,7 +156,8 @@ impl Repository {
         let mut replaced: HashSet<ObjectKey> = HashSet::new();
         for (key, error) in runs.damaged() {
             let is_unknown = matches!(*error, ObjectError::UnknownEpoch { .. });
-            if !error.is_damage() && !(is_unknown && options.all) {
+            let is_replaceable = error.is_damage() || (is_unknown && options.all);
+            if !is_replaceable {
                 // It may be sound: a run must not go because a disk is out of order, or because we
                 // lack a secret that others have.
                 let hint = match is_unknown {

@@ -24,12 +24,13 @@
 //! (`live.rs`), and runs keep to what is left (`run_set.rs`).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::hashing::HashedMap;
 use super::live::LiveObjects;
+use super::locality::LocalityCache;
 use super::recent::Recent;
 use super::run_reader::is_missing;
 use super::{IndexStatistics, MergeSummary, RunSet};
@@ -43,12 +44,6 @@ const RECENT_SHARE: usize = 8;
 
 /// A change in what recent chunks and containers take that runs are told of.
 const RESERVED_STEP_BYTES: usize = 64 << 10;
-
-/// Containers that the locality cache keeps whatever the memory limit: those being written.
-const CACHED_CONTAINERS_MIN: usize = 16;
-
-/// Memory that a chunk takes in the locality cache beside its section.
-const CACHED_CHUNK_BYTES: usize = 32;
 
 /// A new chunk's place while its container is not sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -531,130 +526,4 @@ fn set_aside_before(runs: &RunSet) -> HashSet<ContainerId> {
 /// what it holds.
 fn is_unusable(error: &ObjectError) -> bool {
     error.is_damage() || matches!(error, ObjectError::UnknownEpoch { .. })
-}
-
-/// Containers whose chunks were met lately; the one unused for longest goes first.
-struct LocalityCache {
-    limit_bytes: usize,
-    used_bytes: usize,
-    clock: u64,
-    next_number: u32,
-    sections: HashMap<u32, CachedSection>,
-    numbers: HashMap<ContainerId, u32>,
-    by_use: BTreeMap<u64, u32>,
-    places: HashedMap<u64, (u32, u32)>,
-}
-
-struct CachedSection {
-    section: Arc<Section>,
-    used: u64,
-    /// A chunk that several containers in the cache have is found in the newest.
-    generation: u32,
-}
-
-impl LocalityCache {
-    fn new(limit_bytes: usize) -> Self {
-        Self {
-            limit_bytes,
-            used_bytes: 0,
-            clock: 0,
-            next_number: 0,
-            sections: HashMap::new(),
-            numbers: HashMap::new(),
-            by_use: BTreeMap::new(),
-            places: HashedMap::default(),
-        }
-    }
-
-    fn find(&mut self, fingerprint: &Fingerprint) -> Option<ChunkAddress> {
-        let &(number, chunk) = self.places.get(&fingerprint.prefix())?;
-        let cached = self.sections.get_mut(&number)?;
-        let chunk = chunk as usize;
-        if cached.section.fingerprints[chunk] != *fingerprint {
-            return None;
-        }
-        // The most recent one need not be moved to the front again.
-        if cached.used != self.clock {
-            self.clock += 1;
-            self.by_use.remove(&cached.used);
-            cached.used = self.clock;
-            self.by_use.insert(self.clock, number);
-        }
-        Some(ChunkAddress {
-            container: cached.section.id,
-            slot: cached.section.slots[chunk],
-        })
-    }
-
-    fn insert(&mut self, section: &Arc<Section>, generation: u32) {
-        if self.numbers.contains_key(&section.id) {
-            return;
-        }
-        let number = self.next_number;
-        self.next_number += 1;
-        self.clock += 1;
-        self.numbers.insert(section.id, number);
-        for (chunk, fingerprint) in section.fingerprints.iter().enumerate() {
-            let place = (number, chunk as u32);
-            let taken = self.places.entry(fingerprint.prefix()).or_insert(place);
-            let before = self.sections.get(&taken.0);
-            if before.is_none_or(|before| before.generation <= generation) {
-                *taken = place;
-            }
-        }
-        self.used_bytes += bytes_of(section);
-        self.by_use.insert(self.clock, number);
-        let cached = CachedSection {
-            section: Arc::clone(section),
-            used: self.clock,
-            generation,
-        };
-        self.sections.insert(number, cached);
-        while self.used_bytes > self.limit_bytes && self.sections.len() > CACHED_CONTAINERS_MIN {
-            self.evict_oldest();
-        }
-    }
-
-    fn evict_oldest(&mut self) {
-        if let Some((_, number)) = self.by_use.pop_first() {
-            self.evict(number);
-        }
-    }
-
-    /// Drops the containers that are gone.
-    fn forget(&mut self, is_gone: impl Fn(ContainerId) -> bool) {
-        let numbers = self.numbers.iter();
-        let gone: Vec<u32> = numbers
-            .filter(|(container, _)| is_gone(**container))
-            .map(|(_, &number)| number)
-            .collect();
-        for number in gone {
-            if let Some(cached) = self.sections.get(&number) {
-                self.by_use.remove(&cached.used);
-            }
-            self.evict(number);
-        }
-    }
-
-    fn evict(&mut self, number: u32) {
-        let Some(evicted) = self.sections.remove(&number) else {
-            return;
-        };
-        self.numbers.remove(&evicted.section.id);
-        self.used_bytes -= bytes_of(&evicted.section);
-        for fingerprint in &evicted.section.fingerprints {
-            let prefix = fingerprint.prefix();
-            if self
-                .places
-                .get(&prefix)
-                .is_some_and(|place| place.0 == number)
-            {
-                self.places.remove(&prefix);
-            }
-        }
-    }
-}
-
-fn bytes_of(section: &Section) -> usize {
-    section.memory_bytes() + section.chunk_count() * CACHED_CHUNK_BYTES
 }

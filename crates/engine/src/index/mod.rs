@@ -30,6 +30,7 @@ mod filter;
 mod footer;
 mod hashing;
 mod live;
+mod locality;
 mod lookup;
 mod merge;
 mod planes;

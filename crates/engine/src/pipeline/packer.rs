@@ -5,8 +5,6 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use crossbeam_channel::Sender;
-
 use super::adaptive::CompressionEffort;
 use super::budget::{Stopped, lock};
 use super::ordered::Results;
@@ -66,12 +64,11 @@ pub(super) struct Packer {
     /// Whether containers keep the last bytes of chunks.
     pub has_markers: bool,
     pub placements: Arc<SharedPlacements>,
-    pub sealed: Sender<SealedNote>,
     pub puts: PutPool,
     pub stages: Stages,
 }
 
-/// What the writer learns of a sealed container.
+/// What the writer learns of a container once it is durable.
 #[derive(Debug)]
 pub(super) struct SealedNote {
     pub section: Arc<Section>,
@@ -197,12 +194,8 @@ impl Packer {
 
     fn seal(&self, builder: ContainerBuilder, is_last: bool) -> Result<(), Stopped> {
         let container = builder.finish(is_last);
-        let note = SealedNote::of(&container);
-        // In this order: who has learned of a container and waits for all puts, as the writer
-        // does before it writes an index run, must find this one among them.
         let meter = self.stages.meter(Stage::Pack);
-        meter.blocked(|| self.puts.put(container))?;
-        self.sealed.send(note).map_err(|_| Stopped)
+        meter.blocked(|| self.puts.put(container))
     }
 }
 

@@ -1,5 +1,8 @@
 //! Threads that put finished containers into the store, so that the wait for durability does
 //! not hold up the rest.
+//!
+//! Enter: sealed containers. Leave: a note of each when it is durable, and not before: whoever looks a
+//! chunk up by a note finds its container.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,6 +13,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::WriteError;
 use super::budget::{ByteBudget, Failure, Permit, Stopped, lock};
+use super::packer::SealedNote;
 use super::stages::{Stage, Stages};
 use crate::container::SealedContainer;
 use crate::object::ObjectStore;
@@ -41,9 +45,11 @@ struct Open {
 }
 
 impl PutPool {
-    /// A pool that has at most `memory_bytes` of containers in its hands, or one.
+    /// A pool that has at most `memory_bytes` of containers in its hands, or one, and sends a note
+    /// of each when it is durable.
     pub fn start(
         store: &Arc<dyn ObjectStore>,
+        notes: &Sender<SealedNote>,
         memory_bytes: usize,
         stages: &Stages,
         failure: &Failure,
@@ -56,6 +62,7 @@ impl PutPool {
         for number in 0..PUT_THREADS {
             let worker = PutWorker {
                 store: Arc::clone(store),
+                notes: notes.clone(),
                 open: Arc::clone(&open),
                 stages: stages.clone(),
                 failure: failure.clone(),
@@ -84,7 +91,7 @@ impl PutPool {
         self.queue.send(queued).map_err(|_| Stopped)
     }
 
-    /// Waits until every container handed over is durable.
+    /// Waits until every container handed over is durable, and its note sent.
     pub fn wait(&self) -> Result<(), Stopped> {
         let mut count = lock(&self.open.count);
         while *count > 0 {
@@ -104,6 +111,7 @@ impl PutPool {
 /// What one of the threads holds.
 struct PutWorker {
     store: Arc<dyn ObjectStore>,
+    notes: Sender<SealedNote>,
     open: Arc<Open>,
     stages: Stages,
     failure: Failure,
@@ -120,7 +128,8 @@ impl PutWorker {
                 // A store that panics must not leave others waiting for this put.
                 let put = || self.store.put(&container.key, &container.bytes);
                 match meter.busy(bytes, || catch_unwind(AssertUnwindSafe(put))) {
-                    Ok(Ok(())) => {}
+                    // Nobody listens any more when the writer is gone.
+                    Ok(Ok(())) => drop(self.notes.send(SealedNote::of(container))),
                     Ok(Err(error)) => self.failure.report(error.into()),
                     Err(_) => self.failure.report(WriteError::WorkerLost),
                 }

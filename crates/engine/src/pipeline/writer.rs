@@ -156,20 +156,19 @@ impl Writer {
         let mut index_merging = IndexMerging::default();
         index_merging.start_if_needed(&index);
         let failure = Failure::default();
-        let puts = PutPool::start(engine.store(), shares.put_bytes, stages, &failure)
+        let (notes, sealed) = unbounded();
+        let puts = PutPool::start(engine.store(), &notes, shares.put_bytes, stages, &failure)
             .map_err(WriteError::Threads)?;
         let effort = CompressionEffort::new(settings.compression, settings.threads.max(1));
         let (groups, done) =
             start_compressing(settings, stages, &effort, &failure).map_err(WriteError::Threads)?;
         let placements = Arc::new(SharedPlacements::default());
-        let (sealed_sender, sealed) = unbounded();
         let packer = Packer {
             vault: Arc::clone(engine.vault()),
             container_bytes: settings.container_bytes,
             effort: effort.clone(),
             has_markers: engine.cutter().needs_markers(),
             placements: Arc::clone(&placements),
-            sealed: sealed_sender,
             puts: puts.clone(),
             stages: stages.clone(),
         };
@@ -383,7 +382,7 @@ impl Writer {
         self.submit(GroupJob::Group(group), bytes)?;
         self.adaptation.group(started.elapsed());
         if self.index.is_recent_full() {
-            self.wait_for_puts()?;
+            // They are durable: what is not is not among them.
             self.index.write_recent()?;
             self.index_merging.start_if_needed(&self.index);
         }
@@ -405,7 +404,7 @@ impl Writer {
             .map_err(|Stopped| self.failure.take())
     }
 
-    /// Learns of containers that the packer sealed.
+    /// Learns of containers that are durable by now.
     fn take_notes(&mut self) {
         while let Ok(note) = self.sealed.try_recv() {
             self.take_note(&note);
@@ -450,11 +449,11 @@ impl Writer {
 
     fn put_metadata(&mut self, sealed: Option<SealedContainer>) -> Result<(), WriteError> {
         if let Some(container) = sealed {
-            self.take_note(&SealedNote::of(&container));
             let meter = self.chunking.stages.meter(Stage::Index);
             meter
                 .blocked(|| self.puts.put(container))
                 .map_err(|Stopped| self.failure.take())?;
+            self.take_notes();
         }
         Ok(())
     }
@@ -479,7 +478,6 @@ impl Writer {
             state = meter.blocked(wait).unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
-        self.take_notes();
         Ok(())
     }
 
@@ -493,6 +491,7 @@ impl Writer {
         let last = self.metadata.close(true);
         self.put_metadata(last)?;
         self.wait_for_puts()?;
+        self.take_notes();
         self.index.write_recent()?;
         Ok(self.totals)
     }
