@@ -78,6 +78,7 @@ pub struct Engine {
     cutter: Arc<Cutter>,
     settings: EngineSettings,
     stages: Stages,
+    is_discarding: bool,
 }
 
 impl std::fmt::Debug for Engine {
@@ -106,6 +107,7 @@ impl Engine {
             cutter: Arc::new(cutter.into()),
             settings,
             stages: Stages::default(),
+            is_discarding: false,
         }
     }
 
@@ -177,8 +179,15 @@ impl Engine {
     pub fn discarding(&self) -> Self {
         Self {
             store: Arc::new(DiscardingStore::new(Arc::clone(&self.store))),
+            is_discarding: true,
             ..self.clone()
         }
+    }
+
+    /// Is what it stores dropped?
+    #[must_use]
+    pub fn is_discarding(&self) -> bool {
+        self.is_discarding
     }
 
     /// How it turns streams into chunks, with threads of its own to fingerprint them.

@@ -113,7 +113,7 @@ impl Scene {
             let added = plan.add_stream(&reader, number as u32, recipe, None);
             parts.push(added.unwrap());
         }
-        let containers = plan.containers().len();
+        let containers = plan.containers().count();
         plan.execute(&reader, &engine.reading_room(), &sink);
         for (number, parts) in parts.iter().enumerate() {
             let came = sink.parts[number].load(Ordering::Relaxed);
@@ -234,15 +234,15 @@ fn a_long_stream_goes_through_several_plans() {
     let longest = scene.recipes.len() - 2;
     let recipe = &scene.recipes[longest];
     let check = reader.visit_runs(recipe, &mut |_, _| {}).unwrap().1;
-    for pieces_max in [0, 1, 2, 3, 100] {
+    for bytes_max in [0, 1, 500, 1_000, 100_000] {
         let sink = Streams::new(scene.streams.iter().map(Vec::len));
         let mut plan = RestorePlan::default();
         let mut planner = StreamPlanner::new(&reader, recipe, Some(check));
         let (mut parts, mut plans) = (0, 0);
         loop {
-            let step = planner.add_to(&mut plan, longest as u32, pieces_max);
+            let step = planner.add_to(&mut plan, longest as u32, bytes_max);
             let step = step.unwrap();
-            assert!(plan.pieces() <= pieces_max.max(1));
+            assert!(plan.memory_bytes() <= bytes_max.max(500) + 500);
             parts += step.parts.parts;
             plans += 1;
             plan.execute(&reader, &engine.reading_room(), &sink);
@@ -252,13 +252,13 @@ fn a_long_stream_goes_through_several_plans() {
         }
         assert_eq!(*sink.bytes[longest].lock().unwrap(), scene.streams[longest]);
         assert_eq!(sink.parts[longest].load(Ordering::Relaxed), parts);
-        assert!((plans > 1) == (pieces_max < 100), "{plans} plans");
+        assert!((plans > 1) == (bytes_max < 100_000), "{plans} plans");
     }
     let mut planner = StreamPlanner::new(&reader, &scene.recipes[1], Some(check));
     let mut plan = RestorePlan::default();
     let outcome = planner.add_to(&mut plan, 0, usize::MAX);
     assert!(matches!(outcome, Err(ReadError::Check)));
-    assert_eq!(plan.pieces(), 0);
+    assert_eq!(plan.containers().count(), 0);
 }
 
 #[test]

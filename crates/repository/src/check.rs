@@ -232,7 +232,11 @@ impl Check<'_> {
         let used = std::mem::take(&mut self.containers_used);
         // Opened now, so that it has what the snapshots that were read have.
         let runs = self.open_index()?;
-        let is_lost = |&&container: &&ContainerId| !runs.covered(container);
+        // One that can't be read is told already, and its loss is no loss of the index.
+        let containers = self.reader.containers();
+        let is_lost = |&&container: &&ContainerId| {
+            !runs.covered(container) && containers.section(container).is_ok()
+        };
         let lost = used.iter().filter(is_lost).count();
         if lost > 0 {
             let containers = match lost {

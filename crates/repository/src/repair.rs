@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use engine::container::{ContainerId, ContainerReader, ContainerSummary, ObjectMetadata};
 use engine::format::ObjectError;
 use engine::index::{RunBuilder, RunSet};
-use engine::object::{ObjectKey, ObjectKind};
+use engine::object::{ObjectKey, ObjectKind, ObjectStore};
 use engine::restore::{MetadataSink, read_metadata};
 
 use crate::progress::{Problem, Progress};
@@ -52,6 +52,7 @@ pub struct RepairIndexReport {
 
 /// Takes what containers say into new runs.
 struct Rebuild<'a> {
+    store: &'a dyn ObjectStore,
     runs: &'a RunSet,
     containers: &'a ContainerReader,
     progress: &'a Progress,
@@ -93,6 +94,8 @@ impl Repository {
         let replaced = self.replaced(&runs, options, &mut report, progress)?;
         // What was set aside stays so, if that can still be read.
         let aside = runs.covered_without_entries();
+        let mut builder = RunBuilder::new(memory_bytes / 2);
+        builder.keep_generations(&runs);
         runs.leave_out(&|key| replaced.contains(&key));
 
         let reader = engine.reader()?;
@@ -111,13 +114,13 @@ impl Repository {
             .files_total
             .store(objects.len() as u64, Ordering::Relaxed);
         progress.is_total_known.store(true, Ordering::Relaxed);
-        let mut builder = RunBuilder::new(memory_bytes / 2);
         for container in aside {
-            if !runs.covered(container) {
-                builder.cover(container);
+            if !runs.covered(container) && !options.dry_run {
+                builder.cover(&runs, container)?;
             }
         }
         let rebuild = Rebuild {
+            store: self.store(),
             runs: &runs,
             containers,
             progress,
@@ -188,6 +191,11 @@ impl Repository {
     }
 }
 
+/// Is what it holds lost, or not for us? Otherwise the store is out of order, and nobody knows.
+fn is_unusable(error: &ObjectError) -> bool {
+    error.is_damage() || matches!(error, ObjectError::UnknownEpoch { .. })
+}
+
 fn object_of(containers: &ContainerReader, container: ContainerId) -> ObjectKey {
     containers.remaps().object_of(container)
 }
@@ -221,18 +229,31 @@ impl Rebuild<'_> {
             if object_of(self.containers, section.id) != key || self.runs.covered(section.id) {
                 continue;
             }
+            if !is_indexed && !self.is_dry_run {
+                // It may be of a run that died before it was durable; what an index run names must
+                // not go.
+                if let Err(error) = self.store.persist(&[key]) {
+                    self.fail(state, error.into());
+                    return;
+                }
+            }
             is_indexed = true;
             state.report.chunks_indexed += section.chunk_count() as u64;
             if self.is_dry_run {
                 continue;
             }
             if let Err(error) = state.builder.add(self.runs, section, bytes) {
-                self.has_failed.store(true, Ordering::Relaxed);
-                state.failure.get_or_insert(error);
+                self.fail(state, error);
                 return;
             }
         }
         state.report.containers_indexed += u64::from(is_indexed);
+    }
+
+    /// Nothing more is to be done, and nothing deleted.
+    fn fail(&self, state: &mut State, error: ObjectError) {
+        self.has_failed.store(true, Ordering::Relaxed);
+        state.failure.get_or_insert(error);
     }
 }
 
@@ -251,6 +272,7 @@ impl MetadataSink for Rebuild<'_> {
             Ok((metadata, summary)) => {
                 self.take(&mut state, key, &metadata, summary.metadata_bytes);
             }
+            Err(error) if !is_unusable(&error) => self.fail(&mut state, error),
             Err(error) => {
                 state.report.containers_unreadable += 1;
                 if state.unreadable.len() < PROBLEMS_TOLD_MAX {

@@ -7,11 +7,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::container::ContainerKind;
 use engine::object::{MemoryStore, ObjectKey, ObjectKind, ObjectStore};
 use repository::{Overwrite, Progress, Repository, RestoreOptions, RunSettings};
 use support::sources::{differences, picture, place};
+use support::watched::Watched;
 use support::{backup, create, password, settings};
 use testkit::generate::random_bytes;
 
@@ -30,7 +32,7 @@ fn make(root: &Path) {
     fs::write(root.join("e-small"), b"after").expect("written");
 }
 
-fn open(store: MemoryStore) -> Repository {
+fn open(store: impl ObjectStore + 'static) -> Repository {
     let settings = RunSettings {
         memory_bytes: 1 << 20,
         ..settings()
@@ -101,4 +103,47 @@ fn files_that_do_not_fit_a_plan_come_whole() {
             }
         }
     }
+}
+
+/// Whenever somebody asks for a stop, what stands in the target is whole.
+#[test]
+fn a_stop_leaves_no_part_of_a_long_file() {
+    let place = place();
+    let source = place.path().join("source");
+    fs::create_dir(&source).expect("made");
+    make(&source);
+    let store = Arc::new(MemoryStore::new());
+    let repository = create(Arc::clone(&store) as Arc<dyn ObjectStore>, true);
+    let snapshot = backup(&repository, &source).expect("backed up").snapshot;
+    let subpath = source.as_os_str().as_encoded_bytes();
+    let data: Vec<ObjectKey> = store
+        .keys()
+        .into_iter()
+        .filter(|key| key.kind == ObjectKind::Container)
+        .collect();
+    let mut was_cut = false;
+    for reads in (1..2000).step_by(97) {
+        let progress = Arc::new(Progress::default());
+        let repository = open(Watched {
+            store: store.fork(),
+            data: data.clone(),
+            reads_left: AtomicUsize::new(reads),
+            then: {
+                let progress = Arc::clone(&progress);
+                Box::new(move || progress.is_cancelled.store(true, Ordering::SeqCst))
+            },
+        });
+        let target = place.path().join(format!("target-{reads}"));
+        let options = RestoreOptions::default();
+        let outcome = repository.restore(&snapshot, Some(subpath), &target, &options, &progress);
+        was_cut |= outcome.is_err() && reads > 200;
+        for name in ["a-known", "b-small", "c-mixed", "d-the-same", "e-small"] {
+            if let Ok(actual) = fs::read(target.join(name)) {
+                let expected = fs::read(source.join(name)).expect("there");
+                assert!(actual == expected, "{name} after {reads} reads");
+            }
+        }
+        fs::remove_dir_all(&target).expect("removed");
+    }
+    assert!(was_cut);
 }

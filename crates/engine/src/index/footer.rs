@@ -21,6 +21,9 @@ use crate::object::ObjectId;
 use super::block::BLOCK_BYTES;
 use super::filter::{FilterShape, PARTITION_KEYS_MAX, PLANES};
 
+/// Most partitions in a run that a reader accepts: a writer makes fewer even with little memory.
+const PARTITIONS_MAX: usize = 1 << 16;
+
 /// Most entries in one run: what a reader must be prepared to meet.
 pub const RUN_ENTRIES_MAX: usize = 1 << 27;
 
@@ -359,6 +362,9 @@ fn partitions(value: &[u8]) -> Result<Vec<Partition>, DecodeError> {
         };
         if keys == 0 {
             return Err(DecodeError::new("a partition has no keys"));
+        }
+        if partitions.len() == PARTITIONS_MAX {
+            return Err(DecodeError::new("it has too many partitions"));
         }
         let partition = Partition {
             first_block: first_block as u32,

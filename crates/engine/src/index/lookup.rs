@@ -271,8 +271,7 @@ impl Index {
         if let Some(place) = self.open.get(fingerprint) {
             return Ok(Some(Found::Open(*place)));
         }
-        // A copy of this run counts whatever the cache happens to hold, or what is stored again
-        // would depend on memory.
+        // A copy of this run that no index run covers yet counts whatever the cache happens to hold.
         if let Some(address) = self.cache.find(fingerprint)
             && (self.is_own(address.container) || !self.may_be_own(fingerprint))
         {
@@ -289,12 +288,6 @@ impl Index {
     pub fn find_newest(&mut self, fingerprint: &Fingerprint) -> Result<Option<Found>, ObjectError> {
         if let Some(place) = self.open.get(fingerprint) {
             return Ok(Some(Found::Open(*place)));
-        }
-        // What was sealed just now may not be in the store yet: the cache has it.
-        if let Some(address) = self.cache.find(fingerprint)
-            && self.is_own(address.container)
-        {
-            return Ok(Some(Found::Stored(address)));
         }
         self.find_candidate(fingerprint)
     }
@@ -326,11 +319,15 @@ impl Index {
         own.is_some_and(|own| own.contains(&container))
     }
 
-    /// The higher, the newer a container: those of this run before all others.
+    /// The higher, the newer a container: those of this run before those that a run left which died
+    /// (no index run covers them), before all others.
     fn generation(&self, container: ContainerId) -> u32 {
-        match self.is_own(container) {
-            true => u32::MAX,
-            false => self.runs.generation(container),
+        if self.is_own(container) {
+            u32::MAX
+        } else if !self.runs.covered(container) {
+            u32::MAX - 1
+        } else {
+            self.runs.generation(container)
         }
     }
 
@@ -454,9 +451,9 @@ impl Index {
     ///
     /// # Errors
     /// When the store fails; the index is whole all the same.
-    pub fn merge_runs(&mut self) -> Result<(), ObjectError> {
+    pub fn merge_runs(&mut self, cancel: &AtomicBool) -> Result<(), ObjectError> {
         self.note_set_aside()?;
-        self.merging().run(&AtomicBool::new(false))?;
+        self.merging().run(cancel)?;
         Ok(())
     }
 

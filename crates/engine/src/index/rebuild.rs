@@ -1,13 +1,16 @@
 //! The index from the containers: for what was lost of it.
 //!
-//! Enter: sections, as containers have them. Leave: index runs. [`RunBuilder`] gathers entries up to
-//! a limit of memory and writes them as a run; [`RunSet::merge`] makes few of many. What is left out
+//! Enter: sections, as containers that are durable have them. Leave: index runs. [`RunBuilder`] gathers
+//! entries up to a limit of memory and writes them as a run; containers keep the generation that the
+//! runs before said (0, unknown, where none can be read); [`RunSet::merge`] makes few of many. What is left out
 //! of a set before ([`RunSet::leave_out`]) covers nothing any more; it is deleted
 //! ([`RunSet::delete_left_out`]) when what takes its place is durable: at a crash between there is
 //! too much, which harms nobody.
 
+use std::collections::HashMap;
+
 use super::footer::{Footer, RUN_CONTAINERS_MAX};
-use super::{RunEntry, RunSet};
+use super::{RUN_ENTRIES_MAX, RunEntry, RunSet};
 use crate::container::{ContainerId, SLOTS_MAX, Section};
 use crate::format::ObjectError;
 use crate::object::{ObjectKey, StoreError};
@@ -20,6 +23,7 @@ const CONTAINER_BYTES: usize = 64;
 #[derive(Debug)]
 pub struct RunBuilder {
     limit_bytes: usize,
+    generations: HashMap<ContainerId, u32>,
     containers: Vec<(ContainerId, u32)>,
     entries: Vec<RunEntry>,
 }
@@ -30,8 +34,21 @@ impl RunBuilder {
     pub fn new(limit_bytes: usize) -> Self {
         Self {
             limit_bytes,
+            generations: HashMap::new(),
             containers: Vec::new(),
             entries: Vec::new(),
+        }
+    }
+
+    /// Remembers how new the containers are that these runs name: before they are left out. Takes
+    /// some 40 B a container.
+    pub fn keep_generations(&mut self, runs: &RunSet) {
+        for run in runs.runs().iter() {
+            let footer = run.footer();
+            for &container in &footer.containers {
+                let kept = self.generations.entry(container).or_default();
+                *kept = footer.generation_of(container).max(*kept);
+            }
         }
     }
 
@@ -55,13 +72,17 @@ impl RunBuilder {
         let entries = self.entries.len() + section.chunk_count();
         let containers = self.containers.len() + 1;
         let bytes = entries * size_of::<RunEntry>() + containers * CONTAINER_BYTES;
-        if bytes > self.limit_bytes || containers > RUN_CONTAINERS_MAX {
+        let is_full = bytes > self.limit_bytes
+            || entries > RUN_ENTRIES_MAX
+            || containers > RUN_CONTAINERS_MAX;
+        if is_full {
             self.write(runs)?;
         }
         if self.entries.capacity() == 0 {
             // At once, so that growing takes no more.
             let entries_max = self.limit_bytes / size_of::<RunEntry>();
-            self.entries.reserve_exact(entries_max.max(SLOTS_MAX));
+            let entries_max = entries_max.clamp(SLOTS_MAX, RUN_ENTRIES_MAX);
+            self.entries.reserve_exact(entries_max);
         }
         let container = self.containers.len() as u32;
         self.containers.push((section.id, metadata_bytes));
@@ -76,8 +97,15 @@ impl RunBuilder {
     }
 
     /// Covers a container without entries: it was set aside.
-    pub fn cover(&mut self, container: ContainerId) {
+    ///
+    /// # Errors
+    /// When a run can't be stored.
+    pub fn cover(&mut self, runs: &RunSet, container: ContainerId) -> Result<(), ObjectError> {
+        if self.containers.len() == RUN_CONTAINERS_MAX {
+            self.write(runs)?;
+        }
         self.containers.push((container, 0));
+        Ok(())
     }
 
     /// Writes what was gathered as a run, and is empty then in any case.
@@ -88,7 +116,8 @@ impl RunBuilder {
         if self.containers.is_empty() {
             return Ok(());
         }
-        let written = runs.write_numbered(&self.containers, &mut self.entries);
+        let generation = |id| self.generations.get(&id).copied().unwrap_or(0);
+        let written = runs.write_numbered(&self.containers, &mut self.entries, &generation);
         self.containers.clear();
         self.entries.clear();
         written
@@ -180,20 +209,32 @@ mod tests {
         for section in &sections[..30] {
             old.add(&set, section, 5).unwrap();
         }
-        old.cover(container(99));
+        old.cover(&set, container(99)).unwrap();
         old.write(&set).unwrap();
         assert_eq!(old.entries(), 0);
         let keys = set.keys();
         assert_eq!(keys.len(), 1);
+        assert_eq!(
+            set.generation(container(3)),
+            0,
+            "nobody knows how new they are"
+        );
+        let mut newer = RunBuilder::new(1 << 20);
+        newer.generations.insert(container(7), 9);
+        newer.add(&set, &sections[7], 5).unwrap();
+        newer.write(&set).unwrap();
+        let keys = set.keys();
         assert_eq!(set.covered_without_entries(), [container(99)]);
 
+        let mut new = RunBuilder::new(20_000);
+        new.keep_generations(&set);
         set.leave_out(&|key| keys.contains(&key));
         assert!(!set.covered(container(3)));
-        let mut new = RunBuilder::new(20_000);
+        assert_eq!(set.generation(container(7)), 0);
         for section in &sections {
             new.add(&set, section, 6).unwrap();
         }
-        new.cover(container(99));
+        new.cover(&set, container(99)).unwrap();
         new.write(&set).unwrap();
         set.delete_left_out(&keys).unwrap();
         set.delete_left_out(&keys).unwrap();
@@ -203,6 +244,7 @@ mod tests {
         let set = open_set(&store, MEMORY_BYTES);
         assert_eq!(set.damaged().len(), 0);
         assert_eq!(set.covered_without_entries(), [container(99)]);
+        assert_eq!(set.generation(container(7)), 9);
         for section in &sections {
             assert_eq!(set.metadata_bytes(section.id), Some(6));
             for (fingerprint, &slot) in section.fingerprints.iter().zip(&section.slots) {

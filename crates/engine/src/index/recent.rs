@@ -119,7 +119,9 @@ impl Recent {
             return Ok(());
         }
         entries.retain(|entry| *entry != EMPTY);
-        runs.write_numbered(&containers, &mut entries)
+        // They come in together, after all that is there.
+        let generation = runs.next_generation();
+        runs.write_numbered(&containers, &mut entries, &|_| generation)
     }
 }
 

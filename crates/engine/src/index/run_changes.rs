@@ -84,8 +84,8 @@ impl RunSet {
             let covered_here = take_room(&mut covered, ids.len());
             let table = ContainerTable {
                 metadata_bytes: ids.iter().map(|&id| metadata_bytes(id)).collect(),
+                generations: vec![self.next_generation(); ids.len()],
                 ids,
-                ..ContainerTable::default()
             };
             let sorted = entries.iter().map(|entry| {
                 let ChunkAddress { container, slot } = entry.address;
@@ -105,7 +105,7 @@ impl RunSet {
     }
 
     /// Stores entries that name containers by their place in `containers`, which says how long the
-    /// metadata of each is, too; the order of both is changed. Otherwise as [`RunSet::write_run`],
+    /// metadata of each is, too; the order of both is changed. `generation` says how new each is. Otherwise as [`RunSet::write_run`],
     /// but takes no memory of its own for entries.
     ///
     /// # Panics
@@ -114,6 +114,7 @@ impl RunSet {
         &self,
         containers: &[(ContainerId, u32)],
         entries: &mut [RunEntry],
+        generation: &dyn Fn(ContainerId) -> u32,
     ) -> Result<(), ObjectError> {
         let mut has_entries = vec![false; containers.len()];
         for entry in entries.iter() {
@@ -141,20 +142,19 @@ impl RunSet {
         }
         entries.sort_unstable();
         let covered = without(covered, &table.ids);
+        table.generations = table.ids.iter().map(|&id| generation(id)).collect();
         self.write_new_run(table, entries.iter().copied(), covered)
     }
 
-    /// Writes sorted entries, equal ones once, and adds the run to the set. Its containers are a
-    /// generation of their own.
+    /// Writes sorted entries, equal ones once, and adds the run to the set.
     fn write_new_run(
         &self,
-        mut table: ContainerTable,
+        table: ContainerTable,
         sorted: impl Iterator<Item = RunEntry>,
         covered: Vec<ContainerId>,
     ) -> Result<(), ObjectError> {
         let (partition_keys, bytes) = partition_keys(self.memory_bytes() / 7);
         let _room = self.reserve(bytes.min(32 * sorted.size_hint().1.unwrap_or(usize::MAX)));
-        table.generations = vec![self.next_generation(); table.ids.len()];
         let mut writer = self.begin(table, partition_keys)?;
         let mut last = None;
         for entry in sorted {
@@ -174,7 +174,7 @@ impl RunSet {
     }
 
     /// The generation of containers that come in now.
-    fn next_generation(&self) -> u32 {
+    pub(super) fn next_generation(&self) -> u32 {
         let runs = self.runs();
         let footers = runs.iter().map(|run| run.footer());
         let known = footers.flat_map(|footer| footer.generations.iter());

@@ -316,7 +316,8 @@ fn numbered_entries_are_written_as_others_are() {
         all.push(entry(prefix, [5, 3, 9, 3][number as usize], slot));
     }
     numbered.push(numbered[0]);
-    set.write_numbered(&containers, &mut numbered).unwrap();
+    set.write_numbered(&containers, &mut numbered, &|_| 1)
+        .unwrap();
     assert_is_model(&set, &all, 1);
     assert!([3, 5, 7, 9].iter().all(|&n| set.covered(container(n))));
     assert_eq!(set.metadata_bytes(container(9)), Some(9));

@@ -13,10 +13,11 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::WriteError;
 use super::budget::{ByteBudget, Failure, Permit, Stopped, lock};
+use super::index_merging::Merging;
 use super::packer::SealedNote;
 use super::stages::{Stage, Stages};
 use crate::container::SealedContainer;
-use crate::object::ObjectStore;
+use crate::object::{ObjectStore, StoreError};
 
 /// Containers being written at the same time.
 const PUT_THREADS: usize = 3;
@@ -50,6 +51,7 @@ impl PutPool {
     pub fn start(
         store: &Arc<dyn ObjectStore>,
         notes: &Sender<SealedNote>,
+        merging: &Arc<Merging>,
         memory_bytes: usize,
         stages: &Stages,
         failure: &Failure,
@@ -63,6 +65,7 @@ impl PutPool {
             let worker = PutWorker {
                 store: Arc::clone(store),
                 notes: notes.clone(),
+                merging: Arc::clone(merging),
                 open: Arc::clone(&open),
                 stages: stages.clone(),
                 failure: failure.clone(),
@@ -112,12 +115,23 @@ impl PutPool {
 struct PutWorker {
     store: Arc<dyn ObjectStore>,
     notes: Sender<SealedNote>,
+    merging: Arc<Merging>,
     open: Arc<Open>,
     stages: Stages,
     failure: Failure,
 }
 
 impl PutWorker {
+    /// Puts a container; where there is no room left, a merge of the index gives way first.
+    fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
+        match self.store.put(&container.key, &container.bytes) {
+            Err(StoreError::Full { .. }) if self.merging.give_way() => {
+                self.store.put(&container.key, &container.bytes)
+            }
+            outcome => outcome,
+        }
+    }
+
     fn run(&self, containers: &Receiver<QueuedPut>) {
         let meter = self.stages.meter(Stage::Put);
         while let Ok(queued) = meter.starved(|| containers.recv()) {
@@ -126,7 +140,7 @@ impl PutWorker {
             meter.unqueue(bytes);
             if !self.failure.happened() {
                 // A store that panics must not leave others waiting for this put.
-                let put = || self.store.put(&container.key, &container.bytes);
+                let put = || self.put(container);
                 match meter.busy(bytes, || catch_unwind(AssertUnwindSafe(put))) {
                     // Nobody listens any more when the writer is gone.
                     Ok(Ok(())) => drop(self.notes.send(SealedNote::of(container))),

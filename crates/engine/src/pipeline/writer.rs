@@ -9,6 +9,7 @@ mod rewriting;
 mod settling;
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -154,11 +155,21 @@ impl Writer {
             index.note_own();
         }
         let mut index_merging = IndexMerging::default();
+        if engine.is_discarding() {
+            index_merging.cancel(); // What it would write is not there afterwards.
+        }
         index_merging.start_if_needed(&index);
         let failure = Failure::default();
         let (notes, sealed) = unbounded();
-        let puts = PutPool::start(engine.store(), &notes, shares.put_bytes, stages, &failure)
-            .map_err(WriteError::Threads)?;
+        let puts = PutPool::start(
+            engine.store(),
+            &notes,
+            index_merging.merging(),
+            shares.put_bytes,
+            stages,
+            &failure,
+        )
+        .map_err(WriteError::Threads)?;
         let effort = CompressionEffort::new(settings.compression, settings.threads.max(1));
         let (groups, done) =
             start_compressing(settings, stages, &effort, &failure).map_err(WriteError::Threads)?;
@@ -503,7 +514,17 @@ impl Writer {
     /// When the store fails.
     pub fn merge_index(&mut self) -> Result<(), ObjectError> {
         self.index_merging.join();
-        self.index.merge_runs()
+        self.index.merge_runs(&AtomicBool::new(false))
+    }
+
+    /// Notes in the index what was set aside, and leaves the rest to the next run: for one that
+    /// somebody has stopped.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn leave_index(&mut self) -> Result<(), ObjectError> {
+        self.index_merging.cancel();
+        self.index.merge_runs(&AtomicBool::new(true))
     }
 }
 

@@ -5,8 +5,9 @@
 //! value holds. Then [`RestorePlan::execute`] goes from container to container, in the order in which the
 //! streams first need them, on the threads of a [`ReadingRoom`]: needed groups are read and
 //! decompressed once, every chunk is verified by its full fingerprint, and neighbouring chunks of
-//! one stream are handed to the sink in one piece. Memory: about 50 bytes a run until executed;
-//! then what the room fetches ahead, and a group a thread.
+//! one stream are handed to the sink in one piece. Memory: [`RestorePlan::memory_bytes`]; when it is
+//! executed, what the room fetches ahead, with the metadata of the containers it comes from, and a
+//! group a thread.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -84,8 +85,8 @@ impl StreamPlanner {
         }
     }
 
-    /// Adds what comes next, to the end or until the plan has `pieces_max` runs, under a number of
-    /// the caller's choice.
+    /// Adds what comes next, to the end or until the plan takes `bytes_max` of memory, but at least
+    /// one run, under a number of the caller's choice that no other stream of the plan has.
     ///
     /// # Errors
     /// As [`RestorePlan::add_stream`]. Nothing of this step is in the plan then.
@@ -93,12 +94,24 @@ impl StreamPlanner {
         &mut self,
         plan: &mut RestorePlan,
         stream: u32,
-        pieces_max: usize,
+        bytes_max: usize,
     ) -> Result<PlannedStep, ReadError> {
-        let mut pieces: Vec<(ContainerId, Piece)> = Vec::new();
+        let step = self.add_step(plan, stream, bytes_max);
+        if step.is_err() {
+            plan.take_back(stream);
+        }
+        step
+    }
+
+    fn add_step(
+        &mut self,
+        plan: &mut RestorePlan,
+        stream: u32,
+        bytes_max: usize,
+    ) -> Result<PlannedStep, ReadError> {
         let mut parts = StreamParts::default();
         let is_end = loop {
-            if plan.pieces + pieces.len() >= pieces_max.max(1) {
+            if plan.bytes >= bytes_max && parts.parts > 0 {
                 break false;
             }
             let Some(run) = self.runs.next() else {
@@ -120,16 +133,13 @@ impl StreamPlanner {
                     group_count: groups as u32,
                     offset: self.offset,
                 };
-                pieces.push((*container, piece));
+                plan.push(*container, piece);
             }
             self.offset += run.bytes();
         };
         let actual = || self.actual.finish();
         if is_end && self.check.is_some_and(|check| check != actual()) {
             return Err(ReadError::Check);
-        }
-        for (container, piece) in pieces {
-            plan.push(container, piece);
         }
         Ok(PlannedStep { parts, is_end })
     }
@@ -140,14 +150,18 @@ impl StreamPlanner {
 pub struct RestorePlan {
     containers: Vec<(ContainerId, Vec<Piece>)>,
     numbers: HashMap<ContainerId, usize>,
-    pieces: usize,
+    bytes: usize,
 }
 
+/// Memory that a container takes in a plan: its place in the list, which grows by doubling, and in the
+/// map.
+const CONTAINER_BYTES: usize = 2 * size_of::<(ContainerId, Vec<Piece>)>() + 64;
+
 impl RestorePlan {
-    /// How many runs are waiting to be restored.
+    /// Memory that what waits to be restored takes: 24 to 48 bytes a run, and some 150 a container.
     #[must_use]
-    pub fn pieces(&self) -> usize {
-        self.pieces
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Adds a whole stream under a number of the caller's choice, and returns in how many parts it
@@ -167,9 +181,21 @@ impl RestorePlan {
         Ok(planner.add_to(self, stream, usize::MAX)?.parts)
     }
 
+    /// Takes the pieces of the stream that came last out again.
+    fn take_back(&mut self, stream: u32) {
+        for (_, pieces) in &mut self.containers {
+            while pieces.last().is_some_and(|piece| piece.stream == stream) {
+                pieces.pop();
+            }
+        }
+    }
+
     /// The containers that are needed for what is in the plan.
-    pub fn containers(&self) -> impl ExactSizeIterator<Item = ContainerId> {
-        self.containers.iter().map(|(container, _)| *container)
+    pub fn containers(&self) -> impl Iterator<Item = ContainerId> {
+        let needed = |(container, pieces): &(ContainerId, Vec<Piece>)| {
+            (!pieces.is_empty()).then_some(*container)
+        };
+        self.containers.iter().filter_map(needed)
     }
 
     fn push(&mut self, container: ContainerId, piece: Piece) {
@@ -177,9 +203,12 @@ impl RestorePlan {
         let number = *self.numbers.entry(container).or_insert(next);
         if number == next {
             self.containers.push((container, Vec::new()));
+            self.bytes += CONTAINER_BYTES;
         }
-        self.containers[number].1.push(piece);
-        self.pieces += 1;
+        let pieces = &mut self.containers[number].1;
+        let before = pieces.capacity();
+        pieces.push(piece);
+        self.bytes += (pieces.capacity() - before) * size_of::<Piece>();
     }
 
     /// Restores all streams added so far, and empties the plan. Each (piece, group) of a stream
@@ -208,6 +237,8 @@ struct Restoring<'a> {
 struct Wanted {
     loaded: Arc<LoadedSection>,
     needs: Vec<Vec<Need>>,
+    /// What this takes in memory while it waits, shared out over its reads.
+    bytes_a_read: usize,
 }
 
 /// Chunks of one group that are part of a stream.
@@ -234,6 +265,9 @@ impl ReadingWork for Restoring<'_> {
         (container, pieces): &Self::Job,
         fetching: &Fetching<'_, FetchedGroups>,
     ) -> Result<(), Stopped> {
+        if pieces.is_empty() {
+            return Ok(());
+        }
         let section = || self.reader.containers().section(*container);
         let loaded = match fetching.read(0, section) {
             Ok(loaded) => loaded,
@@ -246,10 +280,15 @@ impl ReadingWork for Restoring<'_> {
                 return Ok(());
             }
         };
-        let wanted = Arc::new(Wanted::new(loaded, pieces));
+        let mut wanted = Wanted::new(loaded, pieces);
         let groups = wanted.groups();
-        let section = &wanted.loaded.section;
-        for read in section.group_reads(&groups, self.read_bytes_max) {
+        let reads = wanted
+            .loaded
+            .section
+            .group_reads(&groups, self.read_bytes_max);
+        wanted.bytes_a_read = wanted.memory_bytes() / reads.len().max(1);
+        let wanted = Arc::new(wanted);
+        for read in reads {
             self.fetch_groups(&wanted, read, fetching)?;
         }
         Ok(())
@@ -299,7 +338,16 @@ impl Wanted {
                 offset += lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
             }
         }
-        Self { loaded, needs }
+        Self {
+            loaded,
+            needs,
+            bytes_a_read: 0,
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let needs: usize = self.needs.iter().map(Vec::capacity).sum();
+        self.loaded.section.memory_bytes() + needs * size_of::<Need>()
     }
 
     /// The groups that are needed, ascending.
@@ -317,7 +365,7 @@ impl Restoring<'_> {
         read: GroupRead,
         fetching: &Fetching<'_, FetchedGroups>,
     ) -> Result<(), Stopped> {
-        let room = fetching.reserve(read.bytes)?;
+        let room = fetching.reserve(read.bytes + wanted.bytes_a_read)?;
         let containers = self.reader.containers();
         let fetch = || containers.fetch_groups(&wanted.loaded, &read);
         match fetching.read(read.bytes, fetch) {

@@ -514,7 +514,11 @@ impl<'a> RunningBackup<'a> {
         let written = self.snapshot.write(store, vault);
         let bytes = written.map_err(RepositoryError::from)?;
         // The snapshot stands; an index with many runs is slower, not wrong.
-        if let Err(error) = writer.merge_index() {
+        let tidied = match self.progress.is_cancelled() {
+            true => writer.leave_index(), // Somebody waits for the end.
+            false => writer.merge_index(),
+        };
+        if let Err(error) = tidied {
             let subject = ObjectKind::Index.directory().as_bytes();
             self.warn(subject, format!("the index could not be tidied: {error}"));
         }

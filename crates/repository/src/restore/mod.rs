@@ -36,9 +36,6 @@ use crate::tree::{Entry, EntryKind, HardLink};
 use selection::{Choice, Selection};
 use sink::{Counts, FileJob, FileSink, report_failure, report_metadata};
 
-/// Memory that a run takes in a plan.
-const RUN_BYTES: usize = 64;
-
 /// Memory that a file or a directory takes in a plan.
 const FILE_BYTES: usize = 1 << 10;
 
@@ -173,7 +170,7 @@ struct LaterLink {
 /// files far from each other need.
 #[derive(Debug, Clone, Copy)]
 struct PlanLimits {
-    runs: usize,
+    run_bytes: usize,
     files: usize,
 }
 
@@ -182,7 +179,7 @@ impl PlanLimits {
     fn of(memory_bytes: usize) -> Self {
         let share = memory_bytes / 8;
         Self {
-            runs: (share / RUN_BYTES).max(1 << 10),
+            run_bytes: share,
             files: (share / FILE_BYTES).max(1 << 8),
         }
     }
@@ -242,7 +239,7 @@ impl<'a> Restore<'a> {
         }
         while let Some(level) = stack.last_mut() {
             if self.progress.is_cancelled() {
-                return Err(RestoreError::Interrupted);
+                break;
             }
             match level.entries.next() {
                 Some(Ok(entry)) => {
@@ -256,7 +253,8 @@ impl<'a> Restore<'a> {
                 None => self.leave(&mut stack),
             }
             let waiting = self.jobs.len() + self.left.len();
-            if self.plan.pieces() >= self.limits.runs || waiting >= self.limits.files {
+            let run_bytes = self.plan.memory_bytes();
+            if run_bytes >= self.limits.run_bytes || waiting >= self.limits.files {
                 self.execute();
             }
         }
@@ -421,8 +419,8 @@ impl<'a> Restore<'a> {
         let number = self.jobs.len();
         let mut planner = StreamPlanner::new(&self.reader, &entry.content, entry.check);
         // With some room beyond the limit, so that only long files are cut.
-        let pieces_max = self.plan.pieces() + self.limits.runs / 2;
-        let step = match planner.add_to(&mut self.plan, number as u32, pieces_max) {
+        let bytes_max = self.plan.memory_bytes() + self.limits.run_bytes / 4;
+        let step = match planner.add_to(&mut self.plan, number as u32, bytes_max) {
             Ok(step) => step,
             Err(error) => {
                 if let Some(link) = entry.hard_link
@@ -447,18 +445,20 @@ impl<'a> Restore<'a> {
             .push(FileJob::new(directory, entry, path, step.parts));
     }
 
-    /// The last file does not fit the plan: batch after batch is written until its rest does.
+    /// The last file does not fit the plan: batch after batch is written until its rest does, or
+    /// somebody asks for a stop.
     fn take_long_file(&mut self, planner: &mut StreamPlanner) {
-        loop {
-            let Some(job) = self.execute_but_last() else {
-                return; // Somebody asked for a stop.
-            };
+        while let Some(job) = self.execute().pop() {
+            if self.progress.is_cancelled() {
+                self.jobs.push(job); // What was written of it goes at the end.
+                return;
+            }
             if let Some(link) = job.entry.hard_link
                 && let Some(first) = self.first_links.get_mut(&link)
             {
                 first.job = 0;
             }
-            let step = planner.add_to(&mut self.plan, 0, self.limits.runs);
+            let step = planner.add_to(&mut self.plan, 0, self.limits.run_bytes);
             let is_end = match step {
                 Ok(step) => {
                     job.add_parts(step.parts.parts, step.is_end);
@@ -479,13 +479,6 @@ impl<'a> Restore<'a> {
         }
     }
 
-    /// Writes the planned files, and gives the last one back, of which more is to come; nothing
-    /// when the restore ends here.
-    fn execute_but_last(&mut self) -> Option<FileJob> {
-        let last = self.execute().pop();
-        last.filter(|_| !self.progress.is_cancelled())
-    }
-
     /// Writes the planned files, then what had to wait for them.
     fn execute(&mut self) -> Vec<FileJob> {
         let jobs = std::mem::take(&mut self.jobs);
@@ -504,7 +497,7 @@ impl<'a> Restore<'a> {
         for number in self.empty.drain(..) {
             sink.write_empty(&jobs[number]);
         }
-        self.report.containers_read += self.plan.containers().len() as u64;
+        self.report.containers_read += self.plan.containers().count() as u64;
         self.containers.extend(self.plan.containers());
         meter.blocked(|| self.plan.execute(&self.reader, &self.room, &sink));
         self.planning_since = Instant::now();
@@ -518,7 +511,9 @@ impl<'a> Restore<'a> {
             }
         }
         for later in std::mem::take(&mut self.links) {
-            self.make_link(&later);
+            if !self.progress.is_cancelled() {
+                self.make_link(&later);
+            }
         }
         // A directory that had no metadata problems is done; later batches may still add
         // entries to those on the stack, which are not in `left` yet.

@@ -14,6 +14,7 @@ pub mod dying;
 pub mod files;
 pub mod fixture;
 pub mod sources;
+pub mod watched;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
