@@ -2,7 +2,8 @@
 //!
 //! A directory is backed up in successive versions onto a disk that crashes. For each operation
 //! of the last backup the disk crashes there, and is found again in several ways: after a power
-//! failure; as a killed process leaves it; and when the backup after the kill crashes, too. Then:
+//! failure; as a killed process leaves it; and when the backup after the kill crashes, too, with or
+//! without a repair of the index between. Then:
 //! * every snapshot that was reported restores bit for bit, and `check --read-data` is clean;
 //! * the next backup succeeds and stores exactly what the dead one had not: the bytes of the
 //!   data containers that survived are not new;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 
 use engine::container::ContainerKind;
 use engine::object::{LocalStore, ObjectId, ObjectKey, ObjectKind, ObjectStore};
-use repository::Repository;
+use repository::{Progress, RepairIndexOptions, Repository};
 use support::broken::{Breaks, Broken, Forgetful, Forgets};
 use support::sources::{Picture, Source};
 use support::{History, backup, chain_of, create, open};
@@ -50,13 +51,17 @@ enum Way {
     Kill,
     /// The process was killed, and during the next backup the power failed.
     KillThenPower,
+    /// The same, after the index was repaired: what the killed process left is not durable, and an
+    /// index run that names it must not outlive it.
+    KillThenRepair,
 }
 
 impl Way {
-    const NAMES: [(Way, &str); 3] = [
+    const NAMES: [(Way, &str); 4] = [
         (Way::Power, "power"),
         (Way::Kill, "kill"),
         (Way::KillThenPower, "kill-then-power"),
+        (Way::KillThenRepair, "kill-then-repair"),
     ];
 }
 
@@ -104,6 +109,17 @@ impl FromStr for Case {
             seed: number(seed)?,
         })
     }
+}
+
+/// Repairs the index, all of it.
+fn repair_index(disk: &CrashDisk, encrypted: bool) {
+    let repository = open(store(disk), encrypted).expect("opened");
+    let options = RepairIndexOptions {
+        all: true,
+        dry_run: false,
+    };
+    let report = repository.repair_index(options, &Progress::default());
+    report.expect("repaired");
 }
 
 /// The case that the environment asks for.
@@ -263,6 +279,7 @@ impl<'a> Scene<'a> {
         }
         try_way(Way::Kill, operation);
         try_way(Way::KillThenPower, operation);
+        try_way(Way::KillThenRepair, operation);
     }
 
     fn try_case(&self, disk: &CrashDisk, history: &History, case: Case) {
@@ -271,8 +288,11 @@ impl<'a> Scene<'a> {
         let found = match case.way {
             Way::Power => disk.after_crash(seed, CrashMode::PowerLoss),
             Way::Kill => disk.after_crash(seed, CrashMode::ProcessKill),
-            Way::KillThenPower => {
+            Way::KillThenPower | Way::KillThenRepair => {
                 let found = disk.after_crash(seed, CrashMode::ProcessKill);
+                if case.way == Way::KillThenRepair {
+                    repair_index(&found, self.encrypted);
+                }
                 found.crash_at(Random::new(seed).below(self.operations));
                 history = self.back_up(&found, &history);
                 found.after_crash(seed, CrashMode::PowerLoss)
