@@ -1,7 +1,7 @@
 //! Which container objects are there and may be used.
 //!
 //! Enter: the ids that the store lists, those sealed since, those found damaged. Leaves: yes or no.
-//! Kept are the first eight bytes of each id, which are random: 10 B a container with the table's
+//! Kept are the first eight bytes of each id, which are random: 10 to 20 B a container with the table's
 //! free places (2.3 MiB for 200,000). Should the first bytes of a container that is gone be those of
 //! one that is there (one in 10¹⁴ where there are 200,000), it is looked for in the store, found
 //! missing and passed over.

@@ -20,7 +20,7 @@
 //! what is intact in it can still be restored.
 //!
 //! **Memory**: 1 is bounded by the pipeline's queues, 2 by a setting, 3 and 4 together by another:
-//! recent chunks take at most an eighth of it (`recent.rs`), the containers that are there 10 B each
+//! recent chunks take at most an eighth of it (`recent.rs`), the containers that are there 10 to 20 B each
 //! (`live.rs`), and runs keep to what is left (`run_set.rs`).
 
 use std::cmp::Reverse;

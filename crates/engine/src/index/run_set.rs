@@ -21,7 +21,7 @@
 //! rebuilt from the containers.
 //!
 //! **Memory**: `memory_bytes` bounds all of it. A run's footer takes 8 B a block (1,700 entries or
-//! more), 20 B a container and 48 B a partition (2^18 entries): 4.4 MiB for 100 M entries in 195,000
+//! more), 24 B a container and 100 B a partition (2^18 entries): 5 MiB for 100 M entries in 195,000
 //! containers. Planes of filters take 0.545 B a key each where all of them are in memory. Both, and
 //! what is reserved, leave the rest to blocks (`residency.rs`). A merge of 100 M entries reserves
 //! 26 MiB for as long as it goes on, so that a part of the filters has to leave. If footers alone
