@@ -12,7 +12,7 @@ use crate::interrupt;
 use crate::names;
 use crate::paper::about::{About, ExperimentInfo};
 use crate::paper::fastcdc::experiments::Experiment;
-use crate::paper::macs::ContainerForm;
+use crate::paper::macs::{ContainerForm, Scheme};
 use crate::paper::p_dedupe::FingerprintKind;
 use crate::paper::{self, GivenSet, Results, fastcdc, macs, p_dedupe, rapidcdc, ss_cdc};
 use crate::progress::Progress;
@@ -188,6 +188,9 @@ pub struct MacsArguments {
     /// The form of the containers
     #[arg(long, value_name = "NAME", value_enum, default_value_t)]
     pub form: ContainerForm,
+    /// The container schemes, with commas between them; all of them, unless given
+    #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',')]
+    pub schemes: Vec<Scheme>,
 }
 
 impl PaperArguments {
@@ -323,6 +326,13 @@ fn run_macs(arguments: &MacsArguments) -> anyhow::Result<()> {
     let options = macs::Options {
         scratch: arguments.scratch.clone().unwrap_or_else(std::env::temp_dir),
         form: arguments.form,
+        schemes: match arguments.schemes.as_slice() {
+            [] => Scheme::ALL.to_vec(),
+            some => Scheme::ALL
+                .into_iter()
+                .filter(|one| some.contains(one))
+                .collect(),
+        },
     };
     let mut progress = Progress::new(arguments.common.quiet);
     let (results, memory_bytes) = macs::run(&plan, &options, &mut progress)?;

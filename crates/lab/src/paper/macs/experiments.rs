@@ -67,6 +67,8 @@ pub struct Bench<'a> {
     pub name: &'a str,
     /// What is wanted.
     pub plan: &'a Plan,
+    /// By which schemes containers are filled.
+    pub schemes: &'a [Scheme],
     /// Its chunks.
     pub trace: Trace,
     /// Containers of the paper's form.
@@ -131,12 +133,12 @@ pub fn on_set(
 fn prepare<'a>(
     set: &'a GivenSet,
     plan: &'a Plan,
-    options: &Options,
+    options: &'a Options,
     expected: u32,
     progress: &mut Progress,
 ) -> Result<(Bench<'a>, crate::paper::MeasuredSet)> {
     let scratch: &Path = &options.scratch;
-    let schemes = |is_wanted| if is_wanted { &Scheme::ALL[..] } else { &[] };
+    let schemes = |is_wanted| if is_wanted { &options.schemes[..] } else { &[] };
     let entries = entries_of(expected);
     let mut stored = Vec::new();
     for &scheme in schemes(options.form != ContainerForm::Ours) {
@@ -162,6 +164,7 @@ fn prepare<'a>(
     let bench = Bench {
         name: &set.name,
         plan,
+        schemes: &options.schemes,
         trace,
         stored,
         own,

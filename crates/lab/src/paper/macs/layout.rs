@@ -16,6 +16,8 @@
 //! Where the paper is silent: a container stays open from backup to backup until it is full, unless
 //! [`Layout::close`] is called.
 
+use clap::ValueEnum;
+
 /// S_c of the paper.
 pub const CONTAINER_BYTES: u32 = 4 << 20;
 /// L_entry: fingerprint, offset, length.
@@ -28,13 +30,13 @@ pub const TABLE_HEAD_BYTES: u32 = 4;
 pub const SMALL_BYTES: u32 = 1 << 10;
 
 /// A container scheme.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Scheme {
-    /// A fixed metadata region.
+    /// A metadata region of fixed length
     Baseline,
-    /// Two kinds of containers.
+    /// Two kinds of containers, one of them for small chunks
     Sacs,
-    /// The boundary is decided by what arrives.
+    /// The boundary between metadata and data is decided by what arrives
     Macs,
 }
 

@@ -24,6 +24,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+pub use layout::Scheme;
+
 use super::about::{About, ExperimentInfo, experiment};
 use super::{Plan, Results};
 use crate::progress::Progress;
@@ -117,6 +119,8 @@ pub struct Options {
     pub scratch: PathBuf,
     /// Their form.
     pub form: ContainerForm,
+    /// By which schemes they are filled.
+    pub schemes: Vec<Scheme>,
 }
 
 /// Runs the experiments; returns also how many bytes of data lay in memory at most.

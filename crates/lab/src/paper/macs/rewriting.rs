@@ -89,7 +89,7 @@ pub fn named(scheme: Scheme, policy: &str) -> String {
 
 /// Runs what is wanted of it.
 pub fn on_bench(bench: &Bench<'_>, results: &mut Results) -> Result<()> {
-    for scheme in Scheme::ALL {
+    for &scheme in bench.schemes {
         if bench.plan.has("fig8") {
             let without = bench.fragments(scheme, &Rewriting::Off);
             for family in &FAMILIES {
