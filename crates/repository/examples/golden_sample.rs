@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use engine::container::ContainerId;
 use engine::object::{LocalStore, ObjectId, ObjectKind, ObjectStore};
+use engine::rewriting::{LookBackWindow, Rewriting};
 use repository::keys::{Argon2Cost, Password};
 use repository::{BackupOptions, CreateOptions, Progress, Repository, RunSettings};
 
@@ -72,6 +73,7 @@ fn make_sample(
         }),
         container_bytes: Some(64 << 10),
         group_bytes: Some(16 << 10),
+        rewriting: Rewriting::LookBackWindow(LookBackWindow::DEFAULT),
         cost: Argon2Cost {
             memory_kib: 64,
             passes: 1,

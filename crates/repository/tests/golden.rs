@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::object::LocalStore;
+use engine::rewriting::{LookBackWindow, Rewriting};
 use repository::keys::Password;
 use repository::snapshot::{SnapshotFilter, SnapshotSpec};
 use repository::tree::EntryKind;
@@ -64,6 +65,8 @@ fn v1_is_readable() {
         let settings = RunSettings::default();
         let repository = Repository::open(Arc::new(store), password.as_ref(), settings).unwrap();
         assert_eq!(repository.config().chunker.avg_bytes, 2048);
+        let window = Rewriting::LookBackWindow(LookBackWindow::DEFAULT);
+        assert_eq!(repository.config().rewriting, window);
         let expected = fs::read_to_string(sample.with_extension("expected")).unwrap();
         let [first, second, path] = expected.lines().collect::<Vec<_>>()[..] else {
             panic!("three lines are expected");
