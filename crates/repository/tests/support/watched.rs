@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::object::{
     MemoryStore, ObjectId, ObjectKey, ObjectKind, ObjectStore, ObjectWriter, PutOutcome,
-    StoreError, Tail, WholeWriter,
+    StoreError, Tail,
 };
 
 /// A store that does something when containers of data were read so often.
