@@ -11,10 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::container::ContainerKind;
-use engine::object::{
-    MemoryStore, ObjectId, ObjectKey, ObjectKind, ObjectStore, ObjectWriter, PutOutcome,
-    StoreError, Tail,
-};
+use engine::object::{MemoryStore, ObjectStore};
 use repository::{
     CheckOptions, Overwrite, Progress, Repository, RestoreError, RestoreOptions, RunSettings,
 };
