@@ -234,7 +234,7 @@ fn a_long_stream_goes_through_several_plans() {
     let longest = scene.recipes.len() - 2;
     let recipe = &scene.recipes[longest];
     let check = reader.visit_runs(recipe, &mut |_, _| {}).unwrap().1;
-    for bytes_max in [0, 1, 500, 1_000, 100_000] {
+    for bytes_max in [0, 1, 240, 100_000] {
         let sink = Streams::new(scene.streams.iter().map(Vec::len));
         let mut plan = RestorePlan::default();
         let mut planner = StreamPlanner::new(&reader, recipe, Some(check));
