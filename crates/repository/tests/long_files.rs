@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::container::ContainerKind;
+use engine::container::{ContainerId, ContainerKind};
 use engine::object::{MemoryStore, ObjectKey, ObjectKind, ObjectStore};
+use engine::recipe::Run;
 use repository::{Overwrite, Progress, Repository, RestoreOptions, RunSettings};
 use support::sources::{differences, picture, place};
 use support::watched::Watched;
@@ -56,20 +57,26 @@ fn files_that_do_not_fit_a_plan_come_whole() {
     let mixed = tree.entry(&path).expect("read").expect("there");
     let runs = tree.reader().runs(&mixed.content).count();
     assert!(runs > 3000, "{runs} runs");
-    let last_used = tree
-        .reader()
-        .runs(&mixed.content)
-        .filter_map(|run| match run.expect("a run") {
-            engine::recipe::Run::Slots { container, .. } => Some(container),
-            engine::recipe::Run::Hole { .. } => None,
-        })
-        .last()
-        .expect("a container");
+    // One late in the file, of new chunks, and so of nothing but it.
+    let containers_of = |name: &str| -> Vec<ContainerId> {
+        let path = [subpath, name.as_bytes()].concat();
+        let entry = tree.entry(&path).expect("read").expect("there");
+        let runs = tree.reader().runs(&entry.content);
+        let of_run = |run| match run {
+            Run::Slots { container, .. } => Some(container),
+            Run::Hole { .. } => None,
+        };
+        runs.filter_map(|run| of_run(run.expect("a run"))).collect()
+    };
+    let known = containers_of("/a-known");
+    let mut own = containers_of("/c-mixed");
+    own.retain(|container| !known.contains(container));
+    let late = own[own.len() * 3 / 4];
     let sound = store.fork();
     let damaged = store.fork();
-    let key = ObjectKey::new(ObjectKind::Container, last_used.0);
+    let key = ObjectKey::new(ObjectKind::Container, late.0);
     assert!(damaged.corrupt(&key, |bytes| bytes[100] ^= 1));
-    let section = tree.reader().containers().section(last_used);
+    let section = tree.reader().containers().section(late);
     assert_eq!(
         section.expect("read").section.kind,
         ContainerKind::Data,
