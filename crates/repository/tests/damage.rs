@@ -17,8 +17,8 @@ use repository::{
     RepositoryError,
 };
 use support::damage::Change;
-use support::dying::DyingStore;
 use support::fixture::Fixture;
+use support::hooked::dying;
 use support::{backup, backup_options, settings};
 
 fn check(repository: &Repository, read_data: bool) -> Result<CheckReport, String> {
@@ -451,8 +451,7 @@ fn a_repair_of_the_index_may_die() {
         let store = fixture.store.fork();
         store.corrupt(&run, |bytes| bytes[100] ^= 1);
         let medium = Arc::new(store);
-        let dying = DyingStore::after(&medium, changes);
-        let repository = support::open(dying, true).expect("opened");
+        let repository = support::open(dying(&medium, changes), true).expect("opened");
         let options = RepairIndexOptions {
             all: true,
             dry_run: false,

@@ -7,14 +7,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use engine::container::{ContainerId, ContainerKind};
 use engine::object::{MemoryStore, ObjectKey, ObjectKind, ObjectStore};
 use engine::recipe::Run;
 use repository::{Overwrite, Progress, Repository, RestoreOptions, RunSettings};
+use support::hooked::watched;
 use support::sources::{differences, picture, place};
-use support::watched::Watched;
 use support::{backup, create, password, settings};
 use testkit::generate::random_bytes;
 
@@ -131,15 +131,11 @@ fn a_stop_leaves_no_part_of_a_long_file() {
     let mut was_cut = false;
     for reads in (1..2000).step_by(97) {
         let progress = Arc::new(Progress::default());
-        let repository = open(Watched {
-            store: store.fork(),
-            data: data.clone(),
-            reads_left: AtomicUsize::new(reads),
-            then: {
-                let progress = Arc::clone(&progress);
-                Box::new(move || progress.is_cancelled.store(true, Ordering::SeqCst))
-            },
-        });
+        let stop = {
+            let progress = Arc::clone(&progress);
+            move || progress.is_cancelled.store(true, Ordering::SeqCst)
+        };
+        let repository = open(watched(store.fork(), &data, reads, stop));
         let target = place.path().join(format!("target-{reads}"));
         let options = RestoreOptions::default();
         let outcome = repository.restore(&snapshot, Some(subpath), &target, &options, &progress);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use engine::container::ContainerKind;
@@ -16,8 +16,8 @@ use repository::{
     CheckOptions, Overwrite, Progress, Repository, RestoreError, RestoreOptions, RunSettings,
 };
 use support::fixture::Fixture;
+use support::hooked::watched;
 use support::sources::{Picture, differences, picture, place};
-use support::watched::Watched;
 use support::{backup, create, password, settings};
 
 /// Threads that fetch, threads that compute.
@@ -117,15 +117,11 @@ fn a_stop_leaves_whole_files_only() {
         for reads in [1, 2, 4] {
             let (progress, _) = listener();
             let progress = Arc::new(progress);
-            let watched = Watched {
-                store: fixture.store.fork(),
-                data: data.clone(),
-                reads_left: AtomicUsize::new(reads),
-                then: {
-                    let progress = Arc::clone(&progress);
-                    Box::new(move || progress.is_cancelled.store(true, Ordering::SeqCst))
-                },
+            let stop = {
+                let progress = Arc::clone(&progress);
+                move || progress.is_cancelled.store(true, Ordering::SeqCst)
             };
+            let watched = watched(fixture.store.fork(), &data, reads, stop);
             let repository = open(Arc::new(watched), threads);
             let place = place();
             let outcome = restore_into(&fixture, &repository, place.path(), &progress);
@@ -155,12 +151,8 @@ fn a_store_that_panics_hangs_nobody() {
     let data = fixture.containers(ContainerKind::Data);
     for threads in THREADS {
         for is_check in [false, true] {
-            let watched = Watched {
-                store: fixture.store.fork(),
-                data: data.clone(),
-                reads_left: AtomicUsize::new(2),
-                then: Box::new(|| panic!("meant to happen")),
-            };
+            let panic = || panic!("meant to happen");
+            let watched = watched(fixture.store.fork(), &data, 2, panic);
             let repository = open(Arc::new(watched), threads);
             let place = place();
             let progress = Progress::default();

@@ -45,6 +45,8 @@ mod run_writer;
 mod statistics;
 
 #[cfg(test)]
+mod directory_tests;
+#[cfg(test)]
 mod residency_tests;
 #[cfg(test)]
 mod run_set_tests;

@@ -4,7 +4,7 @@
 //! lies in is known when the packer has placed its group. Placing follows sequence, so the
 //! places of all chunks are known from where each container begins: a small table.
 //!
-//! Where duplicates may be stored again (`look_ahead`), it is not even known at first which chunks
+//! Where duplicates may be stored again (`decision_window`), it is not even known at first which chunks
 //! will be new: then a recipe has an [`Undecided`] part, filled in by whoever decides.
 
 use std::collections::VecDeque;

@@ -20,9 +20,9 @@ use super::adaptive::{Adaptation, CompressionEffort};
 use super::budget::{Failure, Stopped, lock};
 use super::chunk_stream::{ChunkedSegment, StreamChunking, chunk_stream};
 use super::compressing::start_compressing;
+use super::decision_window::DecisionWindow;
 use super::incoming::IncomingStream;
 use super::index_merging::IndexMerging;
-use super::look_ahead::LookAhead;
 use super::metadata_packer::MetadataPacker;
 use super::ordered::JobSender;
 use super::packer::{GroupDone, GroupJob, Packer, PlainGroup, SealedNote, SharedPlacements};
@@ -103,7 +103,7 @@ pub struct Writer {
     stream_segments_max: usize,
     index: Index,
     /// Where duplicates may be stored again.
-    look_ahead: Option<LookAhead>,
+    deciding: Option<DecisionWindow>,
     index_merging: IndexMerging,
     group: PlainGroup,
     group_bytes: usize,
@@ -146,12 +146,12 @@ impl Writer {
             reader,
             memory,
         )?;
-        let look_ahead = LookAhead::new(
+        let deciding = DecisionWindow::new(
             settings.rewriting,
             settings.container_bytes,
             shares.window_bytes,
         );
-        if look_ahead.is_some() {
+        if deciding.is_some() {
             index.note_own();
         }
         let mut index_merging = IndexMerging::default();
@@ -193,7 +193,7 @@ impl Writer {
             stream_segments_max: stream_segments_max(&chunking, settings, shares.read_bytes),
             chunking,
             index,
-            look_ahead,
+            deciding,
             index_merging,
             group: PlainGroup::default(),
             group_bytes: settings.group_bytes as usize,
@@ -301,9 +301,9 @@ impl Writer {
         segment: ChunkedSegment,
     ) -> Result<(), WriteError> {
         self.take_notes();
-        if let Some(mut ahead) = self.look_ahead.take() {
+        if let Some(mut ahead) = self.deciding.take() {
             let pushed = self.push_ahead(&mut ahead, recipe, segment);
-            self.look_ahead = Some(ahead);
+            self.deciding = Some(ahead);
             return pushed;
         }
         let mut offset = 0;

@@ -10,11 +10,10 @@
 
 pub mod broken;
 pub mod damage;
-pub mod dying;
 pub mod files;
 pub mod fixture;
+pub mod hooked;
 pub mod sources;
-pub mod watched;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

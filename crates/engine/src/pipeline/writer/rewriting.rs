@@ -1,6 +1,6 @@
 //! Storing duplicates again: what the writer does with chunks that waited for that decision.
 //!
-//! Enter: segments as [`Writer::push_segment`] takes them. They wait in a [`LookAhead`]; what is
+//! Enter: segments as [`Writer::push_segment`] takes them. They wait in a [`DecisionWindow`]; what is
 //! decided goes on as it would have gone at once. Invariants:
 //! * new chunks, and those stored again, join groups in the order of the streams;
 //! * only the newest copy of a chunk is ever stored again, at most once in a run, and what this run
@@ -11,7 +11,7 @@ use super::{WriteError, Writer};
 use crate::container::ChunkAddress;
 use crate::index::Found;
 use crate::pipeline::chunk_stream::ChunkedSegment;
-use crate::pipeline::look_ahead::{DecidedChunk, LookAhead};
+use crate::pipeline::decision_window::{DecidedChunk, DecisionWindow};
 use crate::pipeline::pending::PendingRecipe;
 use crate::recipe::Run;
 use crate::rewriting::Decision;
@@ -23,7 +23,7 @@ impl Writer {
     /// # Errors
     /// When the store fails, here or in the background.
     pub fn decide_waiting(&mut self) -> Result<(), WriteError> {
-        if let Some(ahead) = &mut self.look_ahead {
+        if let Some(ahead) = &mut self.deciding {
             ahead.finish();
             self.store_decided()?;
         }
@@ -33,7 +33,7 @@ impl Writer {
     /// Puts a segment behind what waits, and stores what is decided by then.
     pub(super) fn push_ahead(
         &mut self,
-        ahead: &mut LookAhead,
+        ahead: &mut DecisionWindow,
         recipe: &mut PendingRecipe,
         segment: ChunkedSegment,
     ) -> Result<(), WriteError> {
@@ -52,15 +52,15 @@ impl Writer {
     }
 
     fn store_decided(&mut self) -> Result<(), WriteError> {
-        let Some(mut ahead) = self.look_ahead.take() else {
+        let Some(mut ahead) = self.deciding.take() else {
             return Ok(());
         };
         let stored = self.store_decided_of(&mut ahead);
-        self.look_ahead = Some(ahead);
+        self.deciding = Some(ahead);
         stored
     }
 
-    fn store_decided_of(&mut self, ahead: &mut LookAhead) -> Result<(), WriteError> {
+    fn store_decided_of(&mut self, ahead: &mut DecisionWindow) -> Result<(), WriteError> {
         ahead.take_decided(|recipe, chunk| match (chunk.decision, chunk.address) {
             (Decision::Rewrite, Some(_)) => self.rewrite_chunk(recipe, chunk),
             (_, address) => self.keep_chunk(recipe, chunk, address),

@@ -18,7 +18,7 @@ use crate::rewriting::{ChunkPlace, Decision, Rewriter, Rewriting, StreamChunk};
 
 /// What waits.
 #[derive(Debug)]
-pub(super) struct LookAhead {
+pub(super) struct DecisionWindow {
     rewriter: Rewriter<ContainerId, Option<ChunkAddress>>,
     segments: VecDeque<WaitingSegment>,
     /// Decisions on the chunks that come first in `segments`.
@@ -45,7 +45,7 @@ pub(super) struct DecidedChunk<'a> {
     pub decision: Decision,
 }
 
-impl LookAhead {
+impl DecisionWindow {
     /// Nothing when nothing is ever rewritten. The window is made to fit `window_bytes`.
     pub fn new(rewriting: Rewriting, container_bytes: u32, window_bytes: usize) -> Option<Self> {
         if rewriting == Rewriting::Off {
