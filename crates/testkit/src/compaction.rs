@@ -6,7 +6,7 @@
 
 use engine::Engine;
 use engine::container::{
-    Compression, ContainerId, Group, ObjectMetadata, PADDING_PIECE, Remap, Section,
+    Compression, ContainerId, Features, Group, ObjectMetadata, PADDING_PIECE, Remap, Section,
 };
 use engine::format::{LENGTH_TAG_BYTES, ObjectSealer, SEAL_TAG_BYTES, padme, write_document};
 use engine::object::{ObjectId, ObjectKey, ObjectKind};
@@ -99,8 +99,8 @@ fn compact_section(
         });
     let mut chunks = Vec::new();
     let mut offset = 0;
-    for (chunk, &length) in old.lengths.iter().enumerate() {
-        let end = offset + length as usize;
+    for chunk in 0..old.chunk_count() {
+        let end = offset + old.stored_bytes(chunk) as usize;
         if is_live(id, chunk) {
             chunks.push((chunk, &plain[offset..end]));
         }
@@ -126,6 +126,8 @@ fn compact_section(
         });
     }
     let live = || chunks.iter().map(|&(chunk, _)| chunk);
+    let mut features = Features::new(old.features.per_chunk());
+    live().for_each(|chunk| features.push(old.features.of(chunk).unwrap_or_default()));
     Section {
         id,
         kind: old.kind,
@@ -135,6 +137,10 @@ fn compact_section(
         markers: live()
             .filter_map(|chunk| old.markers.get(chunk).copied())
             .collect(),
+        deltas: live()
+            .filter_map(|chunk| old.deltas.get(chunk).copied())
+            .collect(),
+        features,
         groups,
     }
 }

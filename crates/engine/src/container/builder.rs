@@ -4,8 +4,10 @@
 //! so that the boundary between the two is decided by what arrives. Eq. 4, applied to
 //! compressed groups, says whether one more fits.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::delta_columns::{Delta, Features};
 use super::metadata::{Group, ObjectMetadata, SLOTS_MAX, Section};
 use super::{Compression, ContainerId, ContainerKind, PADDING_PIECE, Slot};
 use crate::fingerprint::Fingerprint;
@@ -14,7 +16,80 @@ use crate::object::ObjectKey;
 
 /// Metadata bytes of a section apart from its groups and chunks, at most: version, section
 /// count, id, kind, column heads, the run of slots, the seal's tag.
-const SECTION_BYTES_MAX: usize = 1 + 3 + 16 + 1 + 5 + 5 * 6 + 6 + SEAL_TAG_BYTES;
+const SECTION_BYTES_MAX: usize = 1 + 3 + 16 + 1 + 5 + 8 * 6 + 6 + 2 + SEAL_TAG_BYTES;
+
+/// Metadata bytes of a delta, at most, beside those of its base's container: number of the base, stored
+/// bytes, method and depth; the base's slot.
+const DELTA_ENTRY_BYTES_MAX: usize = 3 + 4 + 1 + 3;
+
+/// Metadata bytes of a container of bases, at most.
+const FOREIGN_ENTRY_BYTES_MAX: usize = 16 + 3;
+
+/// A chunk on its way into a container.
+#[derive(Debug, Clone)]
+pub struct NewChunk {
+    /// Its fingerprint.
+    pub fingerprint: Fingerprint,
+    /// Its length in bytes.
+    pub length: u32,
+    /// How it is stored, if not whole.
+    pub delta: Option<Delta>,
+    /// Its super-features, if it may be a base.
+    pub features: Vec<u32>,
+}
+
+impl NewChunk {
+    /// A chunk that is stored whole and is no base.
+    #[must_use]
+    pub fn whole(fingerprint: Fingerprint, length: u32) -> Self {
+        Self {
+            fingerprint,
+            length,
+            delta: None,
+            features: Vec::new(),
+        }
+    }
+
+    /// Bytes that it has in its group's plaintext.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u32 {
+        self.delta.map_or(self.length, |delta| delta.stored_bytes)
+    }
+}
+
+/// Adds up what chunks would add to the metadata of a container.
+#[derive(Debug)]
+pub struct MetadataCount<'a> {
+    builder: &'a ContainerBuilder,
+    new_foreign: HashSet<ContainerId>,
+    chunks: usize,
+    bytes: usize,
+}
+
+impl MetadataCount<'_> {
+    /// Counts one more chunk.
+    pub fn add(&mut self, chunk: &NewChunk) {
+        self.chunks += 1;
+        self.bytes += ContainerBuilder::chunk_metadata_bytes(chunk.length)
+            + chunk.features.len() * size_of::<u32>();
+        if self.builder.section.kind == ContainerKind::Deltas {
+            self.bytes += 1;
+        }
+        if let Some(delta) = chunk.delta {
+            self.bytes += DELTA_ENTRY_BYTES_MAX;
+            let container = delta.base.container;
+            if !self.builder.foreign.contains(&container) && self.new_foreign.insert(container) {
+                self.bytes += FOREIGN_ENTRY_BYTES_MAX;
+            }
+        }
+    }
+
+    /// How many bytes a group of these chunks may have before sealing; 0 when there is no room.
+    #[must_use]
+    pub fn group_room(&self) -> usize {
+        self.builder.group_room(self.chunks, self.bytes)
+    }
+}
 
 /// Metadata bytes of a group, at most.
 const GROUP_ENTRY_BYTES_MAX: usize = 5 + 1 + 3;
@@ -28,6 +103,8 @@ pub struct ContainerBuilder {
     data: Vec<u8>,
     chunk_metadata_bytes: usize,
     has_markers: bool,
+    /// Containers of bases.
+    foreign: HashSet<ContainerId>,
     /// The metadata region's length where it is fixed.
     metadata_region_bytes: Option<usize>,
     section: Section,
@@ -60,6 +137,7 @@ impl ContainerBuilder {
             data: Vec::new(),
             chunk_metadata_bytes: 0,
             has_markers: false,
+            foreign: HashSet::new(),
             metadata_region_bytes: None,
             section: Section {
                 id,
@@ -68,6 +146,8 @@ impl ContainerBuilder {
                 lengths: Vec::new(),
                 fingerprints: Vec::new(),
                 markers: Vec::new(),
+                deltas: Vec::new(),
+                features: Features::default(),
                 groups: Vec::new(),
             },
         }
@@ -79,6 +159,24 @@ impl ContainerBuilder {
     pub fn with_markers(mut self) -> Self {
         self.has_markers = true;
         self
+    }
+
+    /// The same, which keeps so many super-features of each chunk that has any; 0 for none.
+    #[must_use]
+    pub fn with_features(mut self, per_chunk: usize) -> Self {
+        self.section.features = Features::new(per_chunk);
+        self
+    }
+
+    /// Begins to count what chunks would add to the metadata.
+    #[must_use]
+    pub fn count(&self) -> MetadataCount<'_> {
+        MetadataCount {
+            builder: self,
+            new_foreign: HashSet::new(),
+            chunks: 0,
+            bytes: 0,
+        }
     }
 
     /// Keeps so many bytes for the metadata, with its seal, and no more: the fixed boundary of
@@ -117,8 +215,13 @@ impl ContainerBuilder {
             true => self.chunk_count() + chunks,
             false => 0,
         };
+        let feature_bits = match self.section.features.per_chunk() {
+            0 => 0,
+            _ => self.chunk_count() + chunks,
+        };
         let metadata_bytes = SECTION_BYTES_MAX
             + marker_bytes
+            + feature_bits.div_ceil(8)
             + (self.section.groups.len() + 1) * GROUP_ENTRY_BYTES_MAX
             + self.chunk_metadata_bytes
             + chunk_metadata_bytes;
@@ -131,7 +234,8 @@ impl ContainerBuilder {
             .saturating_sub(self.data.len() + SEAL_TAG_BYTES + region_bytes + LENGTH_TAG_BYTES)
     }
 
-    /// Seals a group and puts it in. `stored` is its plaintext under `compression`.
+    /// Seals a group of whole chunks, given by fingerprint and length, and puts it in. `stored` is its
+    /// plaintext under `compression`.
     ///
     /// # Panics
     /// When it does not fit: ask [`ContainerBuilder::group_room`] first.
@@ -141,16 +245,28 @@ impl ContainerBuilder {
         compression: Compression,
         chunks: &[(Fingerprint, u32)],
     ) {
-        let entry_bytes = chunks
-            .iter()
-            .map(|&(_, length)| Self::chunk_metadata_bytes(length))
-            .sum();
-        let room = self.group_room(chunks.len(), entry_bytes);
+        let whole =
+            |&(fingerprint, length): &(Fingerprint, u32)| NewChunk::whole(fingerprint, length);
+        let chunks: Vec<_> = chunks.iter().map(whole).collect();
+        self.push_chunks(stored, compression, &chunks);
+    }
+
+    /// Seals a group of chunks and puts it in. `stored` is its plaintext under `compression`.
+    ///
+    /// # Panics
+    /// When it does not fit: ask [`MetadataCount::group_room`] first. When a chunk is a delta and this is
+    /// no container of deltas.
+    pub fn push_chunks(&mut self, stored: &[u8], compression: Compression, chunks: &[NewChunk]) {
+        let mut count = self.count();
+        chunks.iter().for_each(|chunk| count.add(chunk));
+        let (room, entry_bytes) = (count.group_room(), count.bytes);
+        self.foreign.extend(count.new_foreign);
         assert!(!chunks.is_empty() && stored.len() <= room, "a group fits");
         let number = self.section.groups.len() as u32;
         let offset = self.data.len();
         self.data.extend_from_slice(stored);
         self.sealer.seal(3 + number, &mut self.data, offset);
+        let stored_bytes = |chunk: &NewChunk| u64::from(chunk.stored_bytes());
         self.section.groups.push(Group {
             offset: offset as u64,
             sealed_bytes: (stored.len() + SEAL_TAG_BYTES) as u32,
@@ -158,14 +274,19 @@ impl ContainerBuilder {
             number,
             first_chunk: self.chunk_count() as u32,
             chunk_count: chunks.len() as u32,
-            plain_bytes: chunks.iter().map(|&(_, length)| u64::from(length)).sum(),
+            plain_bytes: chunks.iter().map(stored_bytes).sum(),
         });
         self.chunk_metadata_bytes += entry_bytes;
-        for &(fingerprint, length) in chunks {
-            let slot = Slot(self.section.slots.len() as u16);
-            self.section.slots.push(slot);
-            self.section.lengths.push(length);
-            self.section.fingerprints.push(fingerprint);
+        for chunk in chunks {
+            let section = &mut self.section;
+            section.slots.push(Slot(section.slots.len() as u16));
+            section.lengths.push(chunk.length);
+            section.fingerprints.push(chunk.fingerprint);
+            section.features.push(&chunk.features);
+            match section.kind {
+                ContainerKind::Deltas => section.deltas.push(chunk.delta),
+                _ => assert!(chunk.delta.is_none(), "deltas have containers of their own"),
+            }
         }
     }
 

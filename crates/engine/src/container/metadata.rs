@@ -5,6 +5,9 @@
 //! An object written by a backup has one section; compaction may pack several, with gaps in
 //! their slot numbers.
 
+use super::delta_columns::{
+    Delta, Features, decode_deltas, decode_foreign, encode_deltas, encode_foreign,
+};
 use super::{Compression, ContainerId, ContainerKind, Slot};
 use crate::fingerprint::Fingerprint;
 use crate::format::{DecodeError, Decoder, FieldList, FieldWriter, SEAL_TAG_BYTES, put_varint};
@@ -30,6 +33,8 @@ mod column {
     pub const LENGTHS: u64 = 7;
     pub const MARKERS: u64 = 8;
     pub const FINGERPRINTS: u64 = 9;
+    pub const DELTAS: u64 = 11;
+    pub const FEATURES: u64 = 12;
 }
 
 /// Consecutive chunks that are compressed and sealed as one unit.
@@ -47,7 +52,7 @@ pub struct Group {
     pub first_chunk: u32,
     /// How many chunks, at least one.
     pub chunk_count: u32,
-    /// Sum of its chunks' lengths.
+    /// Bytes of its plaintext: of chunks, and of deltas that stand for chunks.
     pub plain_bytes: u64,
 }
 
@@ -66,6 +71,11 @@ pub struct Section {
     pub fingerprints: Vec<Fingerprint>,
     /// Last byte of each chunk, or empty: for RapidCDC's marker test.
     pub markers: Vec<u8>,
+    /// How chunks are stored that are not stored whole; empty but for containers of deltas, which have
+    /// an entry a chunk.
+    pub deltas: Vec<Option<Delta>>,
+    /// Super-features of the chunks that may be bases of deltas.
+    pub features: Features,
     /// The groups, in order; together they hold all the chunks.
     pub groups: Vec<Group>,
 }
@@ -75,6 +85,24 @@ impl Section {
     #[must_use]
     pub fn chunk_count(&self) -> usize {
         self.slots.len()
+    }
+
+    /// How the chunk of that index is stored, if it is not stored whole.
+    #[must_use]
+    pub fn delta(&self, chunk: usize) -> Option<&Delta> {
+        self.deltas.get(chunk)?.as_ref()
+    }
+
+    /// Bytes that the chunk of that index has in its group's plaintext.
+    ///
+    /// # Panics
+    /// When there is no such chunk.
+    #[must_use]
+    pub fn stored_bytes(&self, chunk: usize) -> u32 {
+        match self.delta(chunk) {
+            Some(delta) => delta.stored_bytes,
+            None => self.lengths[chunk],
+        }
     }
 
     /// The index of the chunk in `slot`, if there is one.
@@ -114,6 +142,8 @@ impl Section {
         size_of::<Self>()
             + self.slots.len() * (2 + 4 + Fingerprint::BYTES)
             + self.markers.len()
+            + self.deltas.len() * size_of::<Option<Delta>>()
+            + self.features.memory_bytes()
             + self.groups.len() * size_of::<Group>()
     }
 
@@ -121,6 +151,9 @@ impl Section {
         out.extend_from_slice(&self.id.0.0);
         out.push(self.kind as u8);
         let mut columns = FieldWriter::new();
+        if self.deltas.iter().any(Option::is_some) {
+            columns.field(column::FOREIGN, |out| encode_foreign(&self.deltas, out));
+        }
         columns.field(column::SLOTS, |out| encode_slots(&self.slots, out));
         columns.field(column::GROUPS, |out| {
             for group in &self.groups {
@@ -142,6 +175,12 @@ impl Section {
                 out.extend_from_slice(&fingerprint.0);
             }
         });
+        if self.kind == ContainerKind::Deltas {
+            columns.field(column::DELTAS, |out| encode_deltas(&self.deltas, out));
+        }
+        if self.features.per_chunk() > 0 {
+            columns.field(column::FEATURES, |out| self.features.encode(out));
+        }
         let mut bytes = Vec::new();
         columns.finish(&mut bytes);
         put_varint(out, bytes.len() as u64);
@@ -161,7 +200,22 @@ impl Section {
         let lengths = decode_lengths(columns.lengths, slots.len())?;
         let fingerprints = decode_fingerprints(columns.fingerprints, slots.len())?;
         let markers = decode_markers(columns.markers, slots.len())?;
-        let groups = decode_groups(columns.groups, &lengths, place)?;
+        let deltas = match (kind, columns.deltas) {
+            (ContainerKind::Deltas, Some(bytes)) => {
+                let bases = decode_foreign(columns.foreign)?;
+                decode_deltas(bytes, &bases, id, &slots)?
+            }
+            (ContainerKind::Data | ContainerKind::Metadata, None) if columns.foreign.is_empty() => {
+                Vec::new()
+            }
+            _ => {
+                return Err(DecodeError::new(
+                    "deltas are missing, or stand where none can be",
+                ));
+            }
+        };
+        let features = Features::decode(columns.features, slots.len())?;
+        let groups = decode_groups(columns.groups, &lengths, &deltas, place)?;
         Ok(Self {
             id,
             kind,
@@ -169,6 +223,8 @@ impl Section {
             lengths,
             fingerprints,
             markers,
+            deltas,
+            features,
             groups,
         })
     }
@@ -182,6 +238,9 @@ struct Columns<'a> {
     lengths: &'a [u8],
     markers: &'a [u8],
     fingerprints: &'a [u8],
+    foreign: &'a [u8],
+    deltas: Option<&'a [u8]>,
+    features: &'a [u8],
 }
 
 impl<'a> Columns<'a> {
@@ -195,7 +254,9 @@ impl<'a> Columns<'a> {
                 column::LENGTHS => columns.lengths = field.value,
                 column::MARKERS => columns.markers = field.value,
                 column::FINGERPRINTS => columns.fingerprints = field.value,
-                column::FOREIGN if field.value.is_empty() => {}
+                column::FOREIGN => columns.foreign = field.value,
+                column::DELTAS => columns.deltas = Some(field.value),
+                column::FEATURES => columns.features = field.value,
                 tag if tag % 2 == 0 => {}
                 tag => {
                     return Err(DecodeError::new(format!(
@@ -284,8 +345,13 @@ fn decode_markers(bytes: &[u8], count: usize) -> Result<Vec<u8>, DecodeError> {
 fn decode_groups(
     bytes: &[u8],
     lengths: &[u32],
+    deltas: &[Option<Delta>],
     place: &mut Place,
 ) -> Result<Vec<Group>, DecodeError> {
+    let stored = |(chunk, &length): (usize, &u32)| match deltas.get(chunk) {
+        Some(Some(delta)) => u64::from(delta.stored_bytes),
+        _ => u64::from(length),
+    };
     let mut decoder = Decoder::new(bytes);
     let mut groups = Vec::new();
     let mut first_chunk = 0usize;
@@ -302,7 +368,11 @@ fn decode_groups(
         let plain_bytes = lengths
             .get(first_chunk..end)
             .filter(|lengths| !lengths.is_empty())
-            .map(|lengths| lengths.iter().map(|&length| u64::from(length)).sum::<u64>())
+            .map(|_| {
+                let all = lengths.iter().enumerate();
+                let chunks = all.take(end).skip(first_chunk);
+                chunks.map(stored).sum::<u64>()
+            })
             .ok_or_else(|| DecodeError::new("a group has chunks that are not there"))?;
         if plain_bytes > GROUP_BYTES_MAX || (sealed_bytes as usize) < SEAL_TAG_BYTES {
             return Err(DecodeError::new(format!(
@@ -433,6 +503,8 @@ mod tests {
             fingerprints,
             // Every other section, as repositories have them that need them.
             markers: markers_of(id, count),
+            deltas: Vec::new(),
+            features: Default::default(),
             groups,
         }
     }

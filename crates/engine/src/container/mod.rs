@@ -7,16 +7,18 @@
 
 mod builder;
 mod compression;
+mod delta_columns;
 mod groups;
 mod metadata;
 mod reader;
 mod remap;
 mod verify;
 
-pub use builder::{ContainerBuilder, SealedContainer};
+pub use builder::{ContainerBuilder, MetadataCount, NewChunk, SealedContainer};
 pub use compression::{
     Compression, CompressionChoice, CompressionLevel, Compressor, Decompressor, decompress,
 };
+pub use delta_columns::{DELTA_DEPTH_MAX, Delta, DeltaMethod, Features, SUPER_FEATURES_MAX};
 pub(crate) use groups::READ_BYTES_MAX;
 pub use groups::{GroupOpener, GroupRead};
 pub use metadata::{CHUNK_BYTES_MAX, GROUP_BYTES_MAX, Group, ObjectMetadata, SLOTS_MAX, Section};
@@ -80,6 +82,8 @@ pub enum ContainerKind {
     Data = 1,
     /// Directory pages and pages of long recipes.
     Metadata = 2,
+    /// Contents of files and streams, mostly as deltas to chunks elsewhere.
+    Deltas = 3,
 }
 
 impl ContainerKind {
@@ -89,6 +93,7 @@ impl ContainerKind {
         match number {
             1 => Some(Self::Data),
             2 => Some(Self::Metadata),
+            3 => Some(Self::Deltas),
             _ => None,
         }
     }

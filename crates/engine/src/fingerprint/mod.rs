@@ -102,7 +102,7 @@ impl Fingerprinter {
 
     fn key(&self, kind: ContainerKind) -> &[u8; 32] {
         match kind {
-            ContainerKind::Data => &self.data,
+            ContainerKind::Data | ContainerKind::Deltas => &self.data,
             ContainerKind::Metadata => &self.metadata,
         }
     }

@@ -196,6 +196,8 @@ mod tests {
             lengths: vec![10; usize::from(chunks)],
             fingerprints: (0..chunks).map(fingerprint).collect(),
             markers: Vec::new(),
+            deltas: Vec::new(),
+            features: Default::default(),
             groups: Vec::new(),
         }
     }

@@ -161,6 +161,8 @@ mod tests {
             lengths: vec![1; prefixes.len()],
             fingerprints: prefixes.iter().enumerate().map(fingerprint).collect(),
             markers: Vec::new(),
+            deltas: Vec::new(),
+            features: Default::default(),
             groups: Vec::new(),
         }
     }

@@ -88,6 +88,8 @@ fn section_with_gaps(before: &ObjectMetadata) -> Section {
         lengths: vec![200, 5000, 1, 1 << 20],
         fingerprints: (0..4).map(|byte| Fingerprint([byte; 32])).collect(),
         markers: vec![7, 0, 255, 1],
+        deltas: Vec::new(),
+        features: Default::default(),
         groups: vec![
             group(number, 0, 0, 5200),
             group(number + 1, 100, 2, (1 << 20) + 1),
