@@ -7,7 +7,7 @@
 //!
 //! Rooms: [`object`] (stores), [`format`] (building blocks of stored bytes), [`fingerprint`],
 //! [`container`], [`recipe`], [`index`], [`pipeline`] (threads), [`restore`],
-//! [`rewriting`] (which duplicates are stored again).
+//! [`rewriting`] (which duplicates are stored again), [`similarity`] (chunks as differences).
 
 pub mod container;
 mod engine;
@@ -19,5 +19,6 @@ pub mod pipeline;
 pub mod recipe;
 pub mod restore;
 pub mod rewriting;
+pub mod similarity;
 
 pub use engine::{Engine, EngineSettings};
