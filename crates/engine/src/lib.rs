@@ -7,7 +7,7 @@
 //!
 //! Rooms: [`object`] (stores), [`format`] (building blocks of stored bytes), [`fingerprint`],
 //! [`container`], [`recipe`], [`index`], [`pipeline`] (threads), [`restore`],
-//! [`rewriting`] (which duplicates are stored again), [`similarity`] (chunks as differences).
+//! [`rewriting`] (which duplicates are stored again), [`similarity`] (chunks that are alike, and their differences).
 
 pub mod container;
 mod engine;

@@ -13,6 +13,7 @@
 pub mod adler;
 pub mod crc32;
 pub mod extremum;
+pub mod features;
 pub mod fold;
 pub mod gear;
 pub mod gear_marks;
