@@ -4,6 +4,7 @@
 //! * [`crash_disk`]: a file system in memory that loses what was not synced;
 //! * [`compaction`]: objects of several sections, as a later compaction will write them;
 //! * [`conformance`]: what every implementation of a seam must do;
+//! * [`deltas`]: containers of deltas, right ones and wrong ones;
 //! * [`generate`]: bytes from seeds, and versions of them;
 //! * [`random`]: the numbers behind both.
 //!
@@ -12,6 +13,7 @@
 pub mod compaction;
 pub mod conformance;
 pub mod crash_disk;
+pub mod deltas;
 pub mod generate;
 pub mod mutate;
 pub mod random;

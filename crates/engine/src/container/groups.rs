@@ -5,6 +5,7 @@
 //! have their fingerprints. Fetching waits for the store, opening takes a processor: they are
 //! calls of their own, so that they may run on different threads.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use super::compression::Decompressor;
@@ -19,6 +20,53 @@ const READ_GAP_BYTES: u64 = 64 << 10;
 
 /// Most bytes fetched in one read.
 pub(crate) const READ_BYTES_MAX: usize = 8 << 20;
+
+/// Where the chunks of a group, or the deltas that stand for them, lie in its plaintext.
+#[derive(Debug, Clone)]
+pub struct ChunkPlaces {
+    first: usize,
+    /// One more than there are chunks; a group's plaintext has at most 32 MiB.
+    starts: Vec<u32>,
+}
+
+impl ChunkPlaces {
+    /// The first chunk of the group.
+    #[must_use]
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// How many chunks it has.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Bytes of the group's plaintext that a chunk takes.
+    ///
+    /// # Panics
+    /// When it is not in the group.
+    #[must_use]
+    pub fn of(&self, chunk: usize) -> Range<usize> {
+        self.of_all(&(chunk..chunk + 1))
+    }
+
+    /// The same, of chunks that follow each other.
+    ///
+    /// # Panics
+    /// When they are not in the group.
+    #[must_use]
+    pub fn of_all(&self, chunks: &Range<usize>) -> Range<usize> {
+        let start = |chunk: usize| self.starts[chunk - self.first] as usize;
+        start(chunks.start)..start(chunks.end)
+    }
+
+    /// Memory that they take.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.starts.capacity() * size_of::<u32>()
+    }
+}
 
 /// Groups of a section that are fetched in one read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +103,7 @@ impl GroupRead {
 
     /// Where a group stands in what was fetched.
     #[must_use]
-    pub fn range_of(&self, section: &Section, group: usize) -> std::ops::Range<usize> {
+    pub fn range_of(&self, section: &Section, group: usize) -> Range<usize> {
         let start = (section.groups[group].offset - self.offset) as usize;
         start..start + section.groups[group].sealed_bytes as usize
     }
@@ -66,6 +114,25 @@ fn end_of(section: &Section, group: usize) -> u64 {
 }
 
 impl Section {
+    /// Where the chunks of a group lie in its plaintext.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    #[must_use]
+    pub fn places_in(&self, group: usize) -> ChunkPlaces {
+        let group = &self.groups[group];
+        let first = group.first_chunk as usize;
+        let chunks = first..first + group.chunk_count as usize;
+        let mut starts = Vec::with_capacity(chunks.len() + 1);
+        let mut start = 0;
+        starts.push(start);
+        for chunk in chunks {
+            start += self.stored_bytes(chunk);
+            starts.push(start);
+        }
+        ChunkPlaces { first, starts }
+    }
+
     /// The reads, of at most `bytes_max` where a group is not larger, that bring these groups:
     /// near ones come in one, and where three quarters of the bytes from the first to the last are
     /// wanted, the others come along.

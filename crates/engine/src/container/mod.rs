@@ -20,7 +20,7 @@ pub use compression::{
 };
 pub use delta_columns::{DELTA_DEPTH_MAX, Delta, DeltaMethod, Features, SUPER_FEATURES_MAX};
 pub(crate) use groups::READ_BYTES_MAX;
-pub use groups::{GroupOpener, GroupRead};
+pub use groups::{ChunkPlaces, GroupOpener, GroupRead};
 pub use metadata::{CHUNK_BYTES_MAX, GROUP_BYTES_MAX, Group, ObjectMetadata, SLOTS_MAX, Section};
 pub use reader::{ContainerReader, ContainerSummary, LoadedSection, MetadataReads, PADDING_PIECE};
 pub use remap::{Remap, RemapSet};
@@ -72,6 +72,13 @@ pub struct ChunkAddress {
     pub container: ContainerId,
     /// Its number there.
     pub slot: Slot,
+}
+
+impl fmt::Display for ChunkAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Slot(slot) = self.slot;
+        write!(f, "slot {slot} of container {}", self.container)
+    }
 }
 
 /// What the chunks of a container are.

@@ -46,7 +46,7 @@ pub struct ContainerSummary {
     pub metadata_bytes: u64,
     /// Chunks in all its sections.
     pub chunks: u64,
-    /// Bytes of those chunks.
+    /// Bytes of those chunks, however they are stored.
     pub plain_bytes: u64,
 }
 
@@ -251,13 +251,13 @@ impl ContainerReader {
             return Err(reason).in_object(key, "metadata");
         }
         let chunks = metadata.sections.iter().map(|s| s.chunk_count() as u64);
-        let groups = metadata.sections.iter().flat_map(|s| &s.groups);
+        let lengths = metadata.sections.iter().flat_map(|s| &s.lengths);
         let summary = ContainerSummary {
             object_bytes: tail.object_bytes,
             data_bytes,
             metadata_bytes,
             chunks: chunks.sum(),
-            plain_bytes: groups.map(|group| group.plain_bytes).sum(),
+            plain_bytes: lengths.map(|&length| u64::from(length)).sum(),
         };
         Ok(OpenObject {
             sealer: Arc::new(sealer),

@@ -1,5 +1,6 @@
 //! Verifies whole container objects: seals, padding, decompression, the fingerprint of every
-//! chunk.
+//! chunk that is stored whole. One stored as a delta takes its base to be verified, which lies
+//! elsewhere: that is a matter of a [`RestorePlan`](crate::restore::RestorePlan).
 //!
 //! An object is fetched, whole or its end alone, and then verified: two calls, so that one thread
 //! may wait for the store while another computes.
@@ -129,17 +130,13 @@ impl ContainerReader {
     ) -> Result<(), ObjectError> {
         let stages = opener.stages().clone();
         let plain = opener.open(loaded, index, sealed)?;
-        let group = &loaded.section.groups[index];
-        let first = group.first_chunk as usize;
+        let section = &loaded.section;
+        let places = section.places_in(index);
+        let chunks = places.first()..places.first() + places.count();
         let verify = stages.meter(Stage::Verify);
-        verify.busy(group.plain_bytes, || {
-            let mut offset = 0;
-            for chunk in first..first + group.chunk_count as usize {
-                let end = offset + loaded.section.lengths[chunk] as usize;
-                self.verify_chunk(loaded, chunk, &plain[offset..end])?;
-                offset = end;
-            }
-            Ok(())
+        verify.busy(section.groups[index].plain_bytes, || {
+            let mut whole = chunks.filter(|&chunk| section.delta(chunk).is_none());
+            whole.try_for_each(|chunk| self.verify_chunk(loaded, chunk, &plain[places.of(chunk)]))
         })
     }
 }

@@ -1,15 +1,18 @@
 //! Recipes back into bytes.
 //!
-//! [`Reader`] gives a stream in order (`dump`, directories). [`RestorePlan`] gives many
+//! [`Reader`] gives a stream in order (directories), and single chunks. [`RestorePlan`] gives many
 //! streams at once: every container is read once, its chunks go to wherever they belong.
 //! [`verify_objects`] reads containers for the sake of knowing that they can be read.
 
+mod chunks;
+mod group_cache;
 mod look_ahead;
 mod metadata;
 mod plan;
 mod reader;
 mod verify;
 
+pub use chunks::ChunkBytes;
 pub use look_ahead::{GroupPlace, LookAhead};
 pub use metadata::{MetadataSink, read_metadata};
 pub use plan::{ChunkSink, PlannedStep, RestorePlan, StreamParts, StreamPlanner};

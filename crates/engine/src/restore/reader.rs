@@ -1,13 +1,16 @@
-//! Reads a stream in order from its recipe.
+//! Reads a stream in order from its recipe, chunk by chunk.
 
-use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use crate::container::{ContainerId, ContainerReader, LoadedSection, Slot};
+use super::chunks::{ChunkBytes, StoredChunk};
+use super::group_cache::GroupCache;
+use crate::container::{ChunkAddress, ContainerId, ContainerReader, LoadedSection, Slot};
 use crate::fingerprint::{CheckValue, StreamCheck};
 use crate::format::{DecodeError, Decoder, ObjectError};
 use crate::recipe::{ContainerTable, Recipe, Run};
+use crate::similarity::Undelta;
 
 /// Why a stream can't be read back.
 #[derive(Debug, thiserror::Error)]
@@ -29,15 +32,63 @@ pub enum ReadError {
     /// The chunks are not those that were backed up.
     #[error("its chunks are not those that were backed up (its check value differs)")]
     Check,
+    /// There is no such chunk.
+    #[error("there is no chunk in {0}")]
+    NoChunk(ChunkAddress),
+    /// A chunk stored as a delta can't be had, because a chunk that it is made of can't.
+    #[error("{}", base_message(chunk, base, error))]
+    Base {
+        /// The chunk stored as a delta.
+        chunk: ChunkAddress,
+        /// Its base, or that one's.
+        base: ChunkAddress,
+        /// What is wrong with that.
+        error: Box<ReadError>,
+    },
+    /// A chunk that is no file data stands as a base.
+    #[error("what is in {0} is no file data")]
+    NotData(ChunkAddress),
+    /// A base is as deep as the delta to it: following on might never end.
+    #[error(
+        "it is stored as a delta of depth {depth}, where what is made of it has depth {delta_depth}: \
+         deltas go in a circle"
+    )]
+    TooDeep {
+        /// Depth of the base.
+        depth: u8,
+        /// Depth of the delta.
+        delta_depth: u8,
+    },
+}
+
+/// What [`ReadError::Base`] says.
+pub(super) fn base_message(
+    chunk: &ChunkAddress,
+    base: &ChunkAddress,
+    error: &dyn fmt::Display,
+) -> String {
+    format!("the chunk in {chunk} is made of the one in {base}, which can't be had: {error}")
 }
 
 impl ReadError {
+    /// The chunk can't be had because `base` can't.
+    pub(crate) fn base(chunk: ChunkAddress, base: ChunkAddress, error: ReadError) -> Self {
+        let error = Box::new(error);
+        ReadError::Base { chunk, base, error }
+    }
+
     /// Does this mean that stored bytes are gone or wrong?
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
             ReadError::Object(error) => error.is_damage(),
-            ReadError::Recipe { .. } | ReadError::Page(_) | ReadError::Check => true,
+            ReadError::Base { error, .. } => error.is_damage(),
+            ReadError::Recipe { .. }
+            | ReadError::Page(_)
+            | ReadError::Check
+            | ReadError::NoChunk(_)
+            | ReadError::NotData(_)
+            | ReadError::TooDeep { .. } => true,
         }
     }
 }
@@ -52,7 +103,8 @@ impl From<ReadError> for io::Error {
 #[derive(Debug, Clone)]
 pub struct Reader {
     containers: Arc<ContainerReader>,
-    groups: Arc<Mutex<GroupCache>>,
+    groups: Arc<GroupCache>,
+    deltas: Arc<Undelta>,
 }
 
 impl Reader {
@@ -61,7 +113,8 @@ impl Reader {
     pub fn new(containers: Arc<ContainerReader>, cache_bytes: usize) -> Self {
         Self {
             containers,
-            groups: Arc::new(Mutex::new(GroupCache::new(cache_bytes))),
+            groups: Arc::new(GroupCache::new(cache_bytes)),
+            deltas: Arc::default(),
         }
     }
 
@@ -144,31 +197,13 @@ impl Reader {
         Ok((stream_bytes, check.finish()))
     }
 
-    /// A group of a section, decompressed and with every chunk verified.
-    fn group(&self, section: &Arc<LoadedSection>, index: usize) -> Result<Arc<Vec<u8>>, ReadError> {
-        let key = (section.section.id, index);
-        if let Some(plain) = self.lock_groups().get(key) {
-            return Ok(plain);
-        }
-        let mut outcome = None;
-        self.containers
-            .read_groups(section, &[index], &mut |_, plain| outcome = Some(plain));
-        let plain = Arc::new(outcome.expect("a group asked for is visited")?);
-        let group = &section.section.groups[index];
-        let mut offset = 0;
-        for chunk in group.first_chunk..group.first_chunk + group.chunk_count {
-            let chunk = chunk as usize;
-            let end = offset + section.section.lengths[chunk] as usize;
-            self.containers
-                .verify_chunk(section, chunk, &plain[offset..end])?;
-            offset = end;
-        }
-        self.lock_groups().insert(key, Arc::clone(&plain));
-        Ok(plain)
+    pub(super) fn groups(&self) -> &GroupCache {
+        &self.groups
     }
 
-    fn lock_groups(&self) -> std::sync::MutexGuard<'_, GroupCache> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What applies deltas.
+    pub(crate) fn deltas(&self) -> &Undelta {
+        &self.deltas
     }
 }
 
@@ -294,7 +329,8 @@ pub struct StreamReader {
 struct Current {
     hole_bytes: u64,
     located: Option<LocatedRun>,
-    chunk: Option<(Arc<Vec<u8>>, std::ops::Range<usize>)>,
+    /// A chunk, and how much of it was given.
+    chunk: Option<(ChunkBytes, usize)>,
 }
 
 impl StreamReader {
@@ -306,8 +342,8 @@ impl StreamReader {
         if !self.advance()? {
             return Ok(None);
         }
-        if let Some((plain, range)) = self.current.chunk.take() {
-            return Ok(Some(plain[range].to_vec()));
+        if let Some((chunk, given)) = self.current.chunk.take() {
+            return Ok(Some(chunk[given..].to_vec()));
         }
         let bytes = self.current.hole_bytes.min(1 << 20);
         self.current.hole_bytes -= bytes;
@@ -328,21 +364,16 @@ impl StreamReader {
                     .current
                     .chunk
                     .as_ref()
-                    .is_some_and(|(_, range)| range.start < range.end)
+                    .is_some_and(|(chunk, given)| *given < chunk.len())
             {
                 return Ok(true);
             }
             if let Some(located) = &mut self.current.located
                 && let Some(chunk) = located.chunks.next()
             {
-                let section = &located.section.section;
-                let index = section.group_of(chunk);
-                let group = &section.groups[index];
-                let before = group.first_chunk as usize..chunk;
-                let start: usize = section.lengths[before].iter().map(|&l| l as usize).sum();
-                let end = start + section.lengths[chunk] as usize;
-                let plain = self.reader.group(&located.section, index)?;
-                self.current.chunk = Some((plain, start..end));
+                let loaded = Arc::clone(&located.section);
+                let bytes = self.reader.stored_chunk(StoredChunk { loaded, chunk })?;
+                self.current.chunk = Some((bytes, 0));
                 continue;
             }
             let Some(run) = self.runs.next() else {
@@ -373,12 +404,12 @@ impl Read for StreamReader {
                 return Err(error.into());
             }
         }
-        if let Some((plain, range)) = &mut self.current.chunk
-            && range.start < range.end
+        if let Some((chunk, given)) = &mut self.current.chunk
+            && *given < chunk.len()
         {
-            let count = range.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&plain[range.start..range.start + count]);
-            range.start += count;
+            let count = (chunk.len() - *given).min(buffer.len());
+            buffer[..count].copy_from_slice(&chunk[*given..*given + count]);
+            *given += count;
             return Ok(count);
         }
         let count = usize::try_from(self.current.hole_bytes)
@@ -386,63 +417,5 @@ impl Read for StreamReader {
         buffer[..count].fill(0);
         self.current.hole_bytes -= count as u64;
         Ok(count)
-    }
-}
-
-/// Decompressed groups used lately, bounded in bytes; first in, first out with a second chance.
-#[derive(Debug)]
-struct GroupCache {
-    limit_bytes: usize,
-    used_bytes: usize,
-    groups: HashMap<(ContainerId, usize), CachedGroup>,
-    queue: VecDeque<(ContainerId, usize)>,
-}
-
-#[derive(Debug)]
-struct CachedGroup {
-    plain: Arc<Vec<u8>>,
-    used_again: bool,
-}
-
-impl GroupCache {
-    fn new(limit_bytes: usize) -> Self {
-        Self {
-            limit_bytes,
-            used_bytes: 0,
-            groups: HashMap::new(),
-            queue: VecDeque::new(),
-        }
-    }
-
-    fn get(&mut self, key: (ContainerId, usize)) -> Option<Arc<Vec<u8>>> {
-        let cached = self.groups.get_mut(&key)?;
-        cached.used_again = true;
-        Some(Arc::clone(&cached.plain))
-    }
-
-    fn insert(&mut self, key: (ContainerId, usize), plain: Arc<Vec<u8>>) {
-        if self.groups.contains_key(&key) {
-            return;
-        }
-        self.used_bytes += plain.len();
-        self.queue.push_back(key);
-        let used_again = false;
-        self.groups.insert(key, CachedGroup { plain, used_again });
-        while self.used_bytes > self.limit_bytes && self.queue.len() > 1 {
-            let Some(oldest) = self.queue.pop_front() else {
-                break;
-            };
-            match self.groups.get_mut(&oldest) {
-                Some(cached) if cached.used_again => {
-                    cached.used_again = false;
-                    self.queue.push_back(oldest);
-                }
-                Some(cached) => {
-                    self.used_bytes -= cached.plain.len();
-                    self.groups.remove(&oldest);
-                }
-                None => {}
-            }
-        }
     }
 }

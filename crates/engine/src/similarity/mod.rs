@@ -23,3 +23,6 @@ pub use detector::{DETECTORS, Detector, DetectorInfo, UnknownDetector};
 pub use extractor::FeatureExtractor;
 pub use kernels::features::swpr::SubWindows;
 pub use sampling::{MaskBits, Sampling};
+mod undelta;
+
+pub use undelta::{Undelta, UndeltaError};

@@ -1,0 +1,197 @@
+//! Single chunks at random, stored whole or as deltas.
+//!
+//! Enters: the address of a chunk. Leave: its bytes, verified by its full fingerprint. Of a chunk stored
+//! as a delta the bases are followed to one that is stored whole; then delta after delta is applied.
+//! A base is less deep than what is made of it (docs/format/v1.md, §6), which ends every chain after at
+//! most [`DELTA_DEPTH_MAX`](crate::container::DELTA_DEPTH_MAX) deltas, and makes of a circle an error.
+//!
+//! Groups come through the reader's cache: neighbours asked for one after the other, by whatever threads,
+//! cost one read and one decompression a group.
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use super::group_cache::CachedGroup;
+use super::reader::{ReadError, Reader};
+use crate::container::{ChunkAddress, ContainerKind, ContainerReader, Delta, LoadedSection};
+use crate::format::{DecodeError, ObjectError};
+
+/// The bytes of a chunk. Holds the group that they came in: whoever keeps them for long copies them.
+#[derive(Debug, Clone)]
+pub struct ChunkBytes(Bytes);
+
+#[derive(Debug, Clone)]
+enum Bytes {
+    OfGroup(Arc<CachedGroup>, Range<usize>),
+    Restored(Arc<Vec<u8>>),
+}
+
+impl Deref for ChunkBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Bytes::OfGroup(group, range) => &group.plain[range.clone()],
+            Bytes::Restored(bytes) => bytes,
+        }
+    }
+}
+
+/// A chunk, and the metadata of its container.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredChunk {
+    pub loaded: Arc<LoadedSection>,
+    /// Its index in the section.
+    pub chunk: usize,
+}
+
+impl StoredChunk {
+    pub fn address(&self) -> ChunkAddress {
+        let section = &self.loaded.section;
+        ChunkAddress {
+            container: section.id,
+            slot: section.slots[self.chunk],
+        }
+    }
+
+    /// How it is stored, if not whole.
+    pub fn delta(&self) -> Option<&Delta> {
+        self.loaded.section.delta(self.chunk)
+    }
+
+    /// The base of the delta as which it is stored, checked to be one.
+    ///
+    /// # Errors
+    /// When its container is not readable, or the base is not there, can be no base, or is as deep as the
+    /// chunk itself.
+    pub fn base(
+        &self,
+        containers: &ContainerReader,
+        delta: &Delta,
+    ) -> Result<StoredChunk, ReadError> {
+        let base = delta.base;
+        let fail = |error: ReadError| ReadError::base(self.address(), base, error);
+        let loaded = containers.section(base.container);
+        let loaded = loaded.map_err(|error| fail(error.into()))?;
+        let found = loaded.section.chunk_in(base.slot);
+        let chunk = found.ok_or_else(|| fail(ReadError::NoChunk(base)))?;
+        if loaded.section.kind == ContainerKind::Metadata {
+            return Err(fail(ReadError::NotData(base)));
+        }
+        let depth = loaded.section.delta(chunk).map_or(0, |delta| delta.depth);
+        if depth >= delta.depth {
+            let too_deep = ReadError::TooDeep {
+                depth,
+                delta_depth: delta.depth,
+            };
+            return Err(fail(too_deep));
+        }
+        Ok(StoredChunk { loaded, chunk })
+    }
+}
+
+impl Reader {
+    /// The chunk in that place. Several threads may ask at once.
+    ///
+    /// # Errors
+    /// When there is none, it can't be read, or it is not what was stored; the same for the bases of one
+    /// that is stored as a delta.
+    pub fn chunk(&self, address: ChunkAddress) -> Result<ChunkBytes, ReadError> {
+        let loaded = self.containers().section(address.container)?;
+        let found = loaded.section.chunk_in(address.slot);
+        let chunk = found.ok_or(ReadError::NoChunk(address))?;
+        self.stored_chunk(StoredChunk { loaded, chunk })
+    }
+
+    pub(super) fn stored_chunk(&self, wanted: StoredChunk) -> Result<ChunkBytes, ReadError> {
+        let mut chain = Vec::new();
+        let mut root = wanted;
+        while let Some(&delta) = root.delta() {
+            let base = root.base(self.containers(), &delta)?;
+            chain.push((std::mem::replace(&mut root, base), delta));
+        }
+        if chain.is_empty() {
+            let bytes = self.stored_bytes(&root)?;
+            self.verify(&root, &bytes)?;
+            return Ok(bytes);
+        }
+        // If the last one is right, so were those before; if not, the first wrong one is looked for.
+        self.follow(&root, &chain, false)
+            .or_else(|_| self.follow(&root, &chain, true))
+    }
+
+    /// Applies the deltas of a chain, the last one first, to its root. Verifies what comes out, with
+    /// `verify_all` every step.
+    fn follow(
+        &self,
+        root: &StoredChunk,
+        chain: &[(StoredChunk, Delta)],
+        verify_all: bool,
+    ) -> Result<ChunkBytes, ReadError> {
+        let wanted = chain[0].0.address();
+        let fail = |error, chunk: &StoredChunk| match chunk.address() {
+            address if address == wanted => error,
+            address => ReadError::base(wanted, address, error),
+        };
+        let read = |chunk: &StoredChunk| self.stored_bytes(chunk).map_err(|e| fail(e, chunk));
+        let mut bytes = read(root)?;
+        if verify_all {
+            self.verify(root, &bytes).map_err(|e| fail(e, root))?;
+        }
+        for (number, (chunk, _)) in chain.iter().enumerate().rev() {
+            let delta = read(chunk)?;
+            let restored = self.undelta(chunk, &bytes, &delta);
+            let restored = restored.map_err(|error| fail(error.into(), chunk))?;
+            if verify_all || number == 0 {
+                let verified = self.verify(chunk, &restored);
+                verified.map_err(|error| fail(error, chunk))?;
+            }
+            bytes = ChunkBytes(Bytes::Restored(Arc::new(restored)));
+        }
+        Ok(bytes)
+    }
+
+    /// What a delta makes of its base: not compared with the chunk's fingerprint.
+    ///
+    /// # Panics
+    /// When the chunk is stored whole.
+    pub(crate) fn undelta(
+        &self,
+        chunk: &StoredChunk,
+        base: &[u8],
+        delta: &[u8],
+    ) -> Result<Vec<u8>, ObjectError> {
+        let method = chunk.delta().expect("a chunk stored as a delta").method;
+        let length = chunk.loaded.section.lengths[chunk.chunk];
+        let restored = self.deltas().apply(method, base, delta, length);
+        restored.map_err(|error| ObjectError::Corrupt {
+            key: chunk.loaded.object,
+            part: "delta",
+            reason: DecodeError::new(format!("that in {}: {error}", chunk.address())),
+        })
+    }
+
+    fn verify(&self, chunk: &StoredChunk, bytes: &[u8]) -> Result<(), ReadError> {
+        let containers = self.containers();
+        Ok(containers.verify_chunk(&chunk.loaded, chunk.chunk, bytes)?)
+    }
+
+    /// What is stored of a chunk, itself or a delta, out of its group.
+    fn stored_bytes(&self, chunk: &StoredChunk) -> Result<ChunkBytes, ReadError> {
+        let section = &chunk.loaded.section;
+        let index = section.group_of(chunk.chunk);
+        let open = || {
+            let mut outcome = None;
+            let containers = self.containers();
+            containers.read_groups(&chunk.loaded, &[index], &mut |_, plain| {
+                outcome = Some(plain);
+            });
+            let plain = outcome.expect("a group asked for is visited")?;
+            let places = section.places_in(index);
+            Ok::<_, ObjectError>(CachedGroup { plain, places })
+        };
+        let group = self.groups().get((section.id, index), open)?;
+        let range = group.places.of(chunk.chunk);
+        Ok(ChunkBytes(Bytes::OfGroup(group, range)))
+    }
+}
