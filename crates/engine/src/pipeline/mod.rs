@@ -28,6 +28,7 @@ mod compressing;
 mod cutter;
 mod decision_window;
 mod fingerprint_pool;
+mod in_order_needs;
 mod incoming;
 mod index_merging;
 mod memory;

@@ -18,13 +18,14 @@ use std::sync::Arc;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use super::in_order_needs::{Making, Need, NeededGroup, Step, push_needs};
 use super::reading::ReadingRoom;
 use super::stages::{Stage, Stages};
-use crate::container::{ContainerId, GroupOpener, GroupRead, LoadedSection};
+use crate::container::{ChunkPlaces, ContainerId, GroupOpener, GroupRead, LoadedSection};
 use crate::fingerprint::CheckValue;
 use crate::format::ObjectError;
-use crate::recipe::{Recipe, Run};
-use crate::restore::{GroupPlace, LocatedRun, LookAhead, ReadError, Reader, add_to_check};
+use crate::recipe::Recipe;
+use crate::restore::{GroupPlace, LookAhead, ReadError, Reader, add_to_check};
 
 /// The window covers so many times the bytes that are kept.
 const WINDOW_FACTOR: u64 = 16;
@@ -67,21 +68,10 @@ pub struct InOrderReport {
     pub containers_read: u64,
 }
 
-/// What the stream consists of, in order.
-enum Need {
-    /// Neighbouring chunks of one group: their numbers in the section, and their bytes in the group.
-    Chunks {
-        chunks: Range<usize>,
-        bytes: Range<usize>,
-    },
-    Hole(u64),
-    /// Planning came to its end here.
-    Failed(ReadError),
-}
-
-/// A group in memory: some chunks of it may be damaged.
+/// A group in memory: some chunks of it, stored whole, may be damaged.
 struct OpenedGroup {
     plain: Vec<u8>,
+    places: ChunkPlaces,
     damage: Mutex<Vec<(usize, ObjectError)>>,
 }
 
@@ -226,7 +216,15 @@ impl Shared<'_> {
             let run = run?;
             let located = self.reader.locate(&run)?;
             add_to_check(&mut actual, &run, located.as_ref());
-            if !self.push_run(&run, located.as_ref()) {
+            let is_wanted = match &located {
+                None => self.push_need(Need::Hole(run.bytes()), None),
+                Some(located) => {
+                    push_needs(self.reader.containers(), located, &mut |group, need| {
+                        self.push_need(need, Some(group))
+                    })?
+                }
+            };
+            if !is_wanted {
                 return Ok(()); // Nobody wants more.
             }
         }
@@ -236,44 +234,9 @@ impl Shared<'_> {
         }
     }
 
-    /// Adds a run to the window, when it has room; false when nobody wants more.
-    fn push_run(&self, run: &Run, located: Option<&LocatedRun>) -> bool {
-        let Some(located) = located else {
-            return self.push_need(run.bytes(), |state| {
-                state.needs.push_back(Need::Hole(run.bytes()));
-            });
-        };
-        let section = &located.section.section;
-        let mut chunk = located.chunks.start;
-        while chunk < located.chunks.end {
-            let index = section.group_of(chunk);
-            let group = &section.groups[index];
-            let first = group.first_chunk as usize;
-            let end = (first + group.chunk_count as usize).min(located.chunks.end);
-            let bytes_of = |chunks: Range<usize>| -> usize {
-                let lengths = section.lengths[chunks].iter();
-                lengths.map(|&length| length as usize).sum()
-            };
-            let start_byte = bytes_of(first..chunk);
-            let bytes = start_byte..start_byte + bytes_of(chunk..end);
-            let place = GroupPlace {
-                container: section.id,
-                group: index as u32,
-            };
-            let chunks = chunk..end;
-            let is_wanted = self.push_need(bytes.len() as u64, |state| {
-                state.look.push(place, group.plain_bytes);
-                state.needs.push_back(Need::Chunks { chunks, bytes });
-            });
-            if !is_wanted {
-                return false;
-            }
-            chunk = end;
-        }
-        true
-    }
-
-    fn push_need(&self, bytes: u64, push: impl FnOnce(&mut State)) -> bool {
+    /// Adds a need to the window, when it has room; false when nobody wants more.
+    fn push_need(&self, need: Need, group: Option<NeededGroup>) -> bool {
+        let bytes = need.bytes();
         let meter = self.stages.meter(Stage::Plan);
         let mut state = self.lock();
         let needs_max = (self.cache_bytes / BYTES_A_NEED).max(16) as usize;
@@ -290,7 +253,10 @@ impl Shared<'_> {
             return false;
         }
         state.window_bytes += bytes;
-        push(&mut state);
+        state.needs.push_back(need);
+        if let Some((place, plain_bytes)) = group {
+            state.look.push(place, plain_bytes);
+        }
         if state.window_bytes >= BEGIN_FACTOR * self.cache_bytes {
             state.is_begun = true;
         }
@@ -379,24 +345,26 @@ impl Shared<'_> {
         opener: &mut GroupOpener,
     ) -> Result<OpenedGroup, ObjectError> {
         let plain = opener.open(loaded, index, sealed)?.to_vec();
-        let group = &loaded.section.groups[index];
-        let first = group.first_chunk as usize;
+        let section = &loaded.section;
+        let places = section.places_in(index);
+        let containers = self.reader.containers();
         let verify = || {
-            let mut damage = Vec::new();
-            let mut start = 0;
-            for chunk in first..first + group.chunk_count as usize {
-                let end = start + loaded.section.lengths[chunk] as usize;
-                let containers = self.reader.containers();
-                if let Err(error) = containers.verify_chunk(loaded, chunk, &plain[start..end]) {
-                    damage.push((chunk, error));
-                }
-                start = end;
-            }
-            damage
+            let chunks = places.first()..places.first() + places.count();
+            let whole = chunks.filter(|&chunk| section.delta(chunk).is_none());
+            let damaged = |chunk| {
+                let bytes = &plain[places.of(chunk)];
+                let verified = containers.verify_chunk(loaded, chunk, bytes);
+                verified.err().map(|error| (chunk, error))
+            };
+            whole.filter_map(damaged).collect()
         };
         let meter = self.stages.meter(Stage::Verify);
         let damage = Mutex::new(meter.busy(plain.len() as u64, verify));
-        Ok(OpenedGroup { plain, damage })
+        Ok(OpenedGroup {
+            plain,
+            places,
+            damage,
+        })
     }
 
     fn arrived(&self, container: ContainerId, group: usize, arrived: Arrived) {
@@ -417,16 +385,23 @@ impl Shared<'_> {
     ) -> Result<InOrderReport, InOrderError> {
         let meter = self.stages.meter(Stage::Write);
         let mut report = InOrderReport::default();
+        let mut making = Making::default();
         while let Some((need, group)) = meter.starved(|| self.next_need()) {
-            let piece = match (&need, &group) {
-                (Need::Chunks { chunks, bytes }, Some(group)) => {
-                    StreamPiece::Bytes(&part_of(group, chunks)?[bytes.clone()])
+            let piece = match (need, &group) {
+                (Need::Chunks { chunks, .. }, Some(group)) => {
+                    StreamPiece::Bytes(part_of(group, &chunks)?)
                 }
-                (Need::Hole(bytes), _) => StreamPiece::Hole(*bytes),
-                _ => match need {
-                    Need::Failed(error) => return Err(error.into()),
-                    _ => continue,
-                },
+                (Need::Step(step), Some(group)) => {
+                    let made = self.step(&mut making, &step, group);
+                    let made = made.map_err(|error| step.lost(error))?;
+                    if !step.is_last() {
+                        continue;
+                    }
+                    StreamPiece::Bytes(made)
+                }
+                (Need::Hole(bytes), _) => StreamPiece::Hole(bytes),
+                (Need::Failed(error), _) => return Err(error.into()),
+                (Need::Chunks { .. } | Need::Step(_), None) => continue,
             };
             let bytes = match piece {
                 StreamPiece::Bytes(bytes) => bytes.len() as u64,
@@ -441,24 +416,37 @@ impl Shared<'_> {
         Ok(report)
     }
 
+    /// Makes a step on the way to a chunk stored as a delta.
+    fn step<'a>(
+        &self,
+        making: &'a mut Making,
+        step: &Step,
+        group: &Arrived,
+    ) -> Result<&'a [u8], ReadError> {
+        let stored = part_of(group, &(step.chunk..step.chunk + 1))?;
+        let meter = self.stages.meter(Stage::Decompress);
+        let containers = self.reader.containers();
+        meter.busy(0, || {
+            making.step(containers, self.reader.deltas(), step, stored)
+        })
+    }
+
     /// The next part of the stream, with its group, when both are there; nothing at the end.
     fn next_need(&self) -> Option<(Need, Option<Arrived>)> {
         let mut state = self.lock();
         loop {
             match state.needs.front() {
                 None if state.is_planned || state.is_stopped => return None,
-                Some(Need::Chunks { bytes, .. }) => {
-                    let bytes = bytes.len() as u64;
+                Some(Need::Chunks { .. } | Need::Step(_)) => {
                     if let Some(group) = state.look.front() {
                         state.look.pop();
-                        return self.pop(state, bytes, Some(group));
+                        return self.pop(state, Some(group));
                     }
                     if state.is_stopped {
                         return None;
                     }
                 }
-                Some(&Need::Hole(bytes)) => return self.pop(state, bytes, None),
-                Some(Need::Failed(_)) => return self.pop(state, 0, None),
+                Some(Need::Hole(_) | Need::Failed(_)) => return self.pop(state, None),
                 None => {}
             }
             state = wait(&self.front, state);
@@ -468,11 +456,10 @@ impl Shared<'_> {
     fn pop(
         &self,
         mut state: MutexGuard<'_, State>,
-        bytes: u64,
         group: Option<Arrived>,
     ) -> Option<(Need, Option<Arrived>)> {
         let need = state.needs.pop_front()?;
-        state.window_bytes -= bytes;
+        state.window_bytes -= need.bytes();
         drop(state);
         self.window.notify_one();
         if group.is_some() {
@@ -488,7 +475,7 @@ fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a,
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The bytes of a group in which these chunks are whole.
+/// What is stored of these chunks in their group; an error when one is damaged.
 fn part_of<'a>(group: &'a Arrived, chunks: &Range<usize>) -> Result<&'a [u8], ReadError> {
     match group.as_ref() {
         Ok(opened) => {
@@ -496,7 +483,7 @@ fn part_of<'a>(group: &'a Arrived, chunks: &Range<usize>) -> Result<&'a [u8], Re
             let first = damage.iter().position(|(chunk, _)| chunks.contains(chunk));
             match first {
                 Some(at) => Err(damage.swap_remove(at).1.into()),
-                None => Ok(&opened.plain),
+                None => Ok(&opened.plain[opened.places.of_all(chunks)]),
             }
         }
         Err(error) => {

@@ -13,6 +13,7 @@ mod reader;
 mod verify;
 
 pub use chunks::ChunkBytes;
+pub(crate) use chunks::StoredChunk;
 pub use look_ahead::{GroupPlace, LookAhead};
 pub use metadata::{MetadataSink, read_metadata};
 pub use plan::{ChunkSink, PlannedStep, RestorePlan, StreamParts, StreamPlanner};
