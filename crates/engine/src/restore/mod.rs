@@ -5,11 +5,13 @@
 //! [`verify_objects`] reads containers for the sake of knowing that they can be read.
 
 mod chunks;
+mod delta_nodes;
 mod group_cache;
 mod look_ahead;
 mod metadata;
 mod plan;
 mod reader;
+mod restoring;
 mod verify;
 
 pub use chunks::ChunkBytes;

@@ -3,21 +3,21 @@
 //! Streams enter with [`RestorePlan::add_stream`], or step by step through a [`StreamPlanner`], which
 //! works out from the containers' metadata which chunks go where and whether the stream's check
 //! value holds. Then [`RestorePlan::execute`] goes from container to container, in the order in which the
-//! streams first need them, on the threads of a [`ReadingRoom`]: needed groups are read and
-//! decompressed once, every chunk is verified by its full fingerprint, and neighbouring chunks of
-//! one stream are handed to the sink in one piece. Memory: [`RestorePlan::memory_bytes`]; when it is
-//! executed, what the room fetches ahead, with the metadata of the containers it comes from, and a
-//! group a thread.
+//! streams first need them, on the threads of a [`ReadingRoom`] (`restoring.rs`). Chunks that are stored as
+//! deltas bring their bases into the plan (`delta_nodes.rs`). Memory: [`RestorePlan::memory_bytes`]; when
+//! it is executed, what the room fetches ahead, with the metadata of the containers it comes from, and
+//! for each thread a group and the chunks of one chain of deltas.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::reader::{ReadError, Reader, Runs, add_to_check};
-use crate::container::{ContainerId, GroupOpener, GroupRead, LoadedSection};
+use super::chunks::StoredChunk;
+use super::delta_nodes::{DeltaNodes, Output};
+use super::reader::{LocatedRun, ReadError, Reader, Runs, add_to_check};
+use super::restoring;
+use crate::container::{ContainerId, ContainerKind, ContainerReader, Section};
 use crate::fingerprint::{CheckValue, StreamCheck};
-use crate::format::ObjectError;
-use crate::pipeline::{Fetching, ReadingRoom, ReadingWork, Stage, Stopped};
+use crate::pipeline::{ReadingRoom, Stage};
 use crate::recipe::{Recipe, Run};
 
 /// Where restored bytes go. Called from several threads; writes of one stream come in any
@@ -34,14 +34,25 @@ pub trait ChunkSink: Sync {
     fn is_cancelled(&self) -> bool;
 }
 
-/// Chunks of one container that are part of a stream.
+/// Chunks of one container, stored whole, that are part of a stream.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
-    stream: u32,
-    first_chunk: u32,
-    chunk_count: u32,
-    group_count: u32,
-    offset: u64,
+pub(super) struct Piece {
+    pub stream: u32,
+    pub first_chunk: u32,
+    pub chunk_count: u32,
+    pub group_count: u32,
+    pub offset: u64,
+}
+
+/// What is needed of a container.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub container: ContainerId,
+    /// Is it a container of deltas? Those come first.
+    pub is_deltas: bool,
+    pub pieces: Vec<Piece>,
+    /// Deltas, and bases of deltas, by their numbers.
+    pub nodes: Vec<u32>,
 }
 
 /// How a stream will come.
@@ -67,6 +78,8 @@ pub struct PlannedStep {
 pub struct StreamPlanner {
     reader: Reader,
     runs: Runs,
+    /// What is left of the run that a step ended in.
+    rest: Option<LocatedRun>,
     offset: u64,
     actual: StreamCheck,
     check: Option<CheckValue>,
@@ -79,6 +92,7 @@ impl StreamPlanner {
         Self {
             reader: reader.clone(),
             runs: reader.runs(recipe),
+            rest: None,
             offset: 0,
             actual: reader.containers().fingerprinter().check(),
             check,
@@ -86,7 +100,7 @@ impl StreamPlanner {
     }
 
     /// Adds what comes next, to the end or until the plan takes `bytes_max` of memory, but at least
-    /// one run, under a number of the caller's choice that no other stream of the plan has.
+    /// one part, under a number of the caller's choice that no other stream of the plan has.
     ///
     /// # Errors
     /// As [`RestorePlan::add_stream`]. Nothing of this step is in the plan then.
@@ -96,9 +110,11 @@ impl StreamPlanner {
         stream: u32,
         bytes_max: usize,
     ) -> Result<PlannedStep, ReadError> {
+        let before = plan.nodes.mark();
         let step = self.add_step(plan, stream, bytes_max);
         if step.is_err() {
             plan.take_back(stream);
+            plan.take_back_nodes(before);
         }
         step
     }
@@ -111,31 +127,28 @@ impl StreamPlanner {
     ) -> Result<PlannedStep, ReadError> {
         let mut parts = StreamParts::default();
         let is_end = loop {
-            if plan.bytes >= bytes_max && parts.parts > 0 {
+            if plan.memory_bytes() >= bytes_max && parts.parts > 0 {
                 break false;
             }
-            let Some(run) = self.runs.next() else {
-                break true;
+            let located = match self.rest.take() {
+                Some(located) => located,
+                None => {
+                    let Some(run) = self.runs.next() else {
+                        break true;
+                    };
+                    let run = run?;
+                    let located = self.reader.locate(&run)?;
+                    add_to_check(&mut self.actual, &run, located.as_ref());
+                    let Some(located) = located else {
+                        self.offset += run.bytes();
+                        continue;
+                    };
+                    located
+                }
             };
-            let run = run?;
-            let located = self.reader.locate(&run)?;
-            add_to_check(&mut self.actual, &run, located.as_ref());
-            if let (Run::Slots { container, .. }, Some(located)) = (&run, located) {
-                let section = &located.section.section;
-                let last = located.chunks.end - 1;
-                let groups = section.group_of(last) - section.group_of(located.chunks.start) + 1;
-                parts.parts += groups;
-                parts.stored_bytes += run.bytes();
-                let piece = Piece {
-                    stream,
-                    first_chunk: located.chunks.start as u32,
-                    chunk_count: located.chunks.len() as u32,
-                    group_count: groups as u32,
-                    offset: self.offset,
-                };
-                plan.push(*container, piece);
-            }
-            self.offset += run.bytes();
+            let added = self.add_front(plan, stream, located)?;
+            parts.parts += added.parts;
+            parts.stored_bytes += added.stored_bytes;
         };
         let actual = || self.actual.finish();
         if is_end && self.check.is_some_and(|check| check != actual()) {
@@ -143,25 +156,83 @@ impl StreamPlanner {
         }
         Ok(PlannedStep { parts, is_end })
     }
+
+    /// Adds the first chunks of a run: those up to the next delta, or one delta.
+    fn add_front(
+        &mut self,
+        plan: &mut RestorePlan,
+        stream: u32,
+        mut located: LocatedRun,
+    ) -> Result<StreamParts, ReadError> {
+        let loaded = Arc::clone(&located.section);
+        let section = &loaded.section;
+        let first = located.chunks.start;
+        let whole = |section: &Section, chunks: std::ops::Range<usize>| {
+            let next = chunks.clone().find(|&chunk| section.delta(chunk).is_some());
+            chunks.start..next.unwrap_or(chunks.end)
+        };
+        let whole = match section.kind {
+            ContainerKind::Deltas => whole(section, located.chunks.clone()),
+            ContainerKind::Data | ContainerKind::Metadata => located.chunks.clone(),
+        };
+        let (end, parts) = if whole.is_empty() {
+            let output = Output {
+                stream,
+                offset: self.offset,
+            };
+            let chunk = first;
+            plan.push_delta(
+                self.reader.containers(),
+                StoredChunk {
+                    loaded: Arc::clone(&loaded),
+                    chunk,
+                },
+                output,
+            )?;
+            (first + 1, 1)
+        } else {
+            let groups = section.group_of(whole.end - 1) - section.group_of(first) + 1;
+            let piece = Piece {
+                stream,
+                first_chunk: first as u32,
+                chunk_count: whole.len() as u32,
+                group_count: groups as u32,
+                offset: self.offset,
+            };
+            plan.push_piece(section, piece);
+            (whole.end, groups)
+        };
+        let lengths = &section.lengths[first..end];
+        let stored_bytes = lengths.iter().map(|&length| u64::from(length)).sum();
+        self.offset += stored_bytes;
+        located.chunks.start = end;
+        self.rest = Some(located).filter(|located| !located.chunks.is_empty());
+        Ok(StreamParts {
+            parts,
+            stored_bytes,
+        })
+    }
 }
 
 /// Streams to be restored together.
 #[derive(Debug, Default)]
 pub struct RestorePlan {
-    containers: Vec<(ContainerId, Vec<Piece>)>,
+    jobs: Vec<Job>,
     numbers: HashMap<ContainerId, usize>,
+    nodes: DeltaNodes,
     bytes: usize,
 }
 
 /// Memory that a container takes in a plan: its place in the list, which grows by doubling, and in the
 /// map.
-const CONTAINER_BYTES: usize = 2 * size_of::<(ContainerId, Vec<Piece>)>() + 64;
+const CONTAINER_BYTES: usize = 2 * size_of::<Job>() + 64;
 
 impl RestorePlan {
-    /// Memory that what waits to be restored takes: 24 to 48 bytes a run, and some 150 a container.
+    /// Memory that what waits to be restored takes: 24 to 48 bytes a run, and some 180 a container; for a
+    /// delta or a base 150 to 250, and the bytes of the delta.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.nodes.memory_bytes()
     }
 
     /// Adds a whole stream under a number of the caller's choice, and returns in how many parts it
@@ -169,7 +240,8 @@ impl RestorePlan {
     ///
     /// # Errors
     /// When its recipe does not agree with the containers' metadata, that metadata can't be
-    /// read, or its check value differs; the stream is then not part of the plan.
+    /// read, a base of one of its chunks is not there, or its check value differs; the stream is then not
+    /// part of the plan.
     pub fn add_stream(
         &mut self,
         reader: &Reader,
@@ -183,303 +255,76 @@ impl RestorePlan {
 
     /// Takes the pieces of the stream that came last out again.
     fn take_back(&mut self, stream: u32) {
-        for (_, pieces) in &mut self.containers {
+        for Job { pieces, .. } in &mut self.jobs {
             while pieces.last().is_some_and(|piece| piece.stream == stream) {
                 pieces.pop();
             }
         }
     }
 
+    /// Takes out the nodes and outputs that came after a mark.
+    fn take_back_nodes(&mut self, mark: (usize, usize)) {
+        for container in self.nodes.take_back(mark) {
+            let number = self.numbers[&container];
+            self.jobs[number].nodes.pop();
+        }
+    }
+
     /// The containers that are needed for what is in the plan.
     pub fn containers(&self) -> impl Iterator<Item = ContainerId> {
-        let needed = |(container, pieces): &(ContainerId, Vec<Piece>)| {
-            (!pieces.is_empty()).then_some(*container)
+        let needed = |job: &Job| {
+            let is_needed = !job.pieces.is_empty() || !job.nodes.is_empty();
+            is_needed.then_some(job.container)
         };
-        self.containers.iter().filter_map(needed)
+        self.jobs.iter().filter_map(needed)
     }
 
-    fn push(&mut self, container: ContainerId, piece: Piece) {
-        let next = self.containers.len();
-        let number = *self.numbers.entry(container).or_insert(next);
+    fn job_of(&mut self, section: &Section) -> &mut Job {
+        let next = self.jobs.len();
+        let number = *self.numbers.entry(section.id).or_insert(next);
         if number == next {
-            self.containers.push((container, Vec::new()));
+            self.jobs.push(Job {
+                container: section.id,
+                is_deltas: section.kind == ContainerKind::Deltas,
+                pieces: Vec::new(),
+                nodes: Vec::new(),
+            });
             self.bytes += CONTAINER_BYTES;
         }
-        let pieces = &mut self.containers[number].1;
+        &mut self.jobs[number]
+    }
+
+    fn push_piece(&mut self, section: &Section, piece: Piece) {
+        let pieces = &mut self.job_of(section).pieces;
         let before = pieces.capacity();
         pieces.push(piece);
-        self.bytes += (pieces.capacity() - before) * size_of::<Piece>();
+        let more = pieces.capacity() - before;
+        self.bytes += more * size_of::<Piece>();
     }
 
-    /// Restores all streams added so far, and empties the plan. Each (piece, group) of a stream
-    /// becomes one call of the sink.
-    pub fn execute(&mut self, reader: &Reader, room: &ReadingRoom, sink: &dyn ChunkSink) {
-        let plan = std::mem::take(self);
-        let work = Restoring {
-            reader,
-            read_bytes_max: room.read_bytes_max(),
-            sink,
-        };
-        let meter = room.stages().meter(Stage::Write);
-        meter.set_threads(room.compute_threads());
-        room.run(&plan.containers, &work, || ());
-    }
-}
-
-/// A plan on its way into the files.
-struct Restoring<'a> {
-    reader: &'a Reader,
-    read_bytes_max: usize,
-    sink: &'a dyn ChunkSink,
-}
-
-/// A container that is being read, and what each of its groups is needed for.
-struct Wanted {
-    loaded: Arc<LoadedSection>,
-    needs: Vec<Vec<Need>>,
-    /// What this takes in memory while it waits, shared out over its reads.
-    bytes_a_read: usize,
-}
-
-/// Chunks of one group that are part of a stream.
-#[derive(Debug, Clone)]
-struct Need {
-    stream: u32,
-    offset: u64,
-    chunks: Range<usize>,
-}
-
-/// Sealed groups of a container.
-struct FetchedGroups {
-    wanted: Arc<Wanted>,
-    read: GroupRead,
-    bytes: Vec<u8>,
-}
-
-impl ReadingWork for Restoring<'_> {
-    type Job = (ContainerId, Vec<Piece>);
-    type Fetched = FetchedGroups;
-
-    fn fetch(
-        &self,
-        (container, pieces): &Self::Job,
-        fetching: &Fetching<'_, FetchedGroups>,
-    ) -> Result<(), Stopped> {
-        if pieces.is_empty() {
-            return Ok(());
-        }
-        let section = || self.reader.containers().section(*container);
-        let loaded = match fetching.read(0, section) {
-            Ok(loaded) => loaded,
-            Err(error) => {
-                let error = error.to_string();
-                for piece in pieces {
-                    let parts = piece.group_count as usize;
-                    self.sink.lost(piece.stream, piece.offset, parts, &error);
-                }
-                return Ok(());
-            }
-        };
-        let mut wanted = Wanted::new(loaded, pieces);
-        let groups = wanted.groups();
-        let reads = wanted
-            .loaded
-            .section
-            .group_reads(&groups, self.read_bytes_max);
-        wanted.bytes_a_read = wanted.memory_bytes() / reads.len().max(1);
-        let wanted = Arc::new(wanted);
-        for read in reads {
-            self.fetch_groups(&wanted, read, fetching)?;
+    /// Adds a chunk stored as a delta, and the bases that it takes.
+    fn push_delta(
+        &mut self,
+        containers: &ContainerReader,
+        chunk: StoredChunk,
+        output: Output,
+    ) -> Result<(), ReadError> {
+        for (number, chunk) in self.nodes.add(containers, chunk, output)? {
+            let nodes = &mut self.job_of(&chunk.loaded.section).nodes;
+            let before = nodes.capacity();
+            nodes.push(number);
+            let more = nodes.capacity() - before;
+            self.bytes += more * size_of::<u32>();
         }
         Ok(())
     }
 
-    fn compute(&self, fetched: FetchedGroups, opener: &mut GroupOpener) {
-        let FetchedGroups {
-            wanted,
-            read,
-            mut bytes,
-        } = fetched;
-        let section = &wanted.loaded.section;
-        for &group in &read.groups {
-            if self.sink.is_cancelled() {
-                return;
-            }
-            let sealed = &mut bytes[read.range_of(section, group)];
-            self.restore_group(&wanted, group, sealed, opener);
-        }
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.sink.is_cancelled()
-    }
-}
-
-impl Wanted {
-    fn new(loaded: Arc<LoadedSection>, pieces: &[Piece]) -> Self {
-        let section = &loaded.section;
-        let mut needs: Vec<Vec<Need>> = vec![Vec::new(); section.groups.len()];
-        for piece in pieces {
-            let mut offset = piece.offset;
-            let mut chunk = piece.first_chunk as usize;
-            let end = chunk + piece.chunk_count as usize;
-            while chunk < end {
-                let index = section.group_of(chunk);
-                let group = &section.groups[index];
-                let group_end = (group.first_chunk + group.chunk_count) as usize;
-                let chunks = chunk..end.min(group_end);
-                let lengths = &section.lengths[chunks.clone()];
-                chunk = chunks.end;
-                needs[index].push(Need {
-                    stream: piece.stream,
-                    offset,
-                    chunks,
-                });
-                offset += lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
-            }
-        }
-        Self {
-            loaded,
-            needs,
-            bytes_a_read: 0,
-        }
-    }
-
-    fn memory_bytes(&self) -> usize {
-        let needs: usize = self.needs.iter().map(Vec::capacity).sum();
-        self.loaded.section.memory_bytes() + needs * size_of::<Need>()
-    }
-
-    /// The groups that are needed, ascending.
-    fn groups(&self) -> Vec<usize> {
-        let all = 0..self.needs.len();
-        all.filter(|&index| !self.needs[index].is_empty()).collect()
-    }
-}
-
-impl Restoring<'_> {
-    /// Fetches groups, together if that can be done.
-    fn fetch_groups(
-        &self,
-        wanted: &Arc<Wanted>,
-        read: GroupRead,
-        fetching: &Fetching<'_, FetchedGroups>,
-    ) -> Result<(), Stopped> {
-        let room = fetching.reserve(read.bytes + wanted.bytes_a_read)?;
-        let containers = self.reader.containers();
-        let fetch = || containers.fetch_groups(&wanted.loaded, &read);
-        match fetching.read(read.bytes, fetch) {
-            Ok(bytes) => {
-                let wanted = Arc::clone(wanted);
-                let fetched = FetchedGroups {
-                    wanted,
-                    read,
-                    bytes,
-                };
-                fetching.hand_on(room, fetched)
-            }
-            Err(_) if read.groups.len() > 1 => {
-                drop(room);
-                for read in read.one_by_one(&wanted.loaded.section) {
-                    self.fetch_groups(wanted, read, fetching)?;
-                }
-                Ok(())
-            }
-            Err(error) => {
-                self.lose_group(wanted, read.groups[0], &error);
-                Ok(())
-            }
-        }
-    }
-
-    fn lose_group(&self, wanted: &Wanted, group: usize, error: &ObjectError) {
-        let error = error.to_string();
-        for need in &wanted.needs[group] {
-            self.sink.lost(need.stream, need.offset, 1, &error);
-        }
-    }
-
-    fn restore_group(
-        &self,
-        wanted: &Wanted,
-        group: usize,
-        sealed: &mut [u8],
-        opener: &mut GroupOpener,
-    ) {
-        let stages = opener.stages().clone();
-        let plain = match opener.open(&wanted.loaded, group, sealed) {
-            Ok(plain) => plain,
-            Err(error) => return self.lose_group(wanted, group, &error),
-        };
-        let places = ChunkPlaces::of(&wanted.loaded, group);
-        let needs = &wanted.needs[group];
-        let verify = stages.meter(Stage::Verify);
-        let damage = verify.busy(plain.len() as u64, || {
-            self.damage(&wanted.loaded, &places, plain, needs)
-        });
-        for need in needs {
-            let damaged = damage.iter().find(|(chunk, _)| need.chunks.contains(chunk));
-            match damaged {
-                None => {
-                    let bytes = &plain[places.range(&need.chunks)];
-                    self.sink.write(need.stream, need.offset, bytes);
-                }
-                Some((_, error)) => {
-                    let error = error.to_string();
-                    self.sink.lost(need.stream, need.offset, 1, &error);
-                }
-            }
-        }
-    }
-
-    /// The needed chunks of a group that do not have their fingerprints. Each is looked at once,
-    /// however many streams it goes to.
-    fn damage(
-        &self,
-        loaded: &LoadedSection,
-        places: &ChunkPlaces,
-        plain: &[u8],
-        needs: &[Need],
-    ) -> Vec<(usize, ObjectError)> {
-        let mut is_verified = vec![false; places.starts.len() - 1];
-        let mut damage = Vec::new();
-        for chunk in needs.iter().flat_map(|need| need.chunks.clone()) {
-            let is_known = &mut is_verified[chunk - places.first];
-            if std::mem::replace(is_known, true) {
-                continue;
-            }
-            let bytes = &plain[places.range(&(chunk..chunk + 1))];
-            if let Err(error) = self.reader.containers().verify_chunk(loaded, chunk, bytes) {
-                damage.push((chunk, error));
-            }
-        }
-        damage
-    }
-}
-
-/// Where the chunks of a group stand in its plaintext.
-struct ChunkPlaces {
-    first: usize,
-    /// One more than there are chunks.
-    starts: Vec<usize>,
-}
-
-impl ChunkPlaces {
-    fn of(loaded: &LoadedSection, group: usize) -> Self {
-        let section = &loaded.section;
-        let group = &section.groups[group];
-        let first = group.first_chunk as usize;
-        let mut starts = Vec::with_capacity(group.chunk_count as usize + 1);
-        let mut start = 0usize;
-        starts.push(start);
-        for &length in &section.lengths[first..first + group.chunk_count as usize] {
-            start += length as usize;
-            starts.push(start);
-        }
-        Self { first, starts }
-    }
-
-    fn range(&self, chunks: &Range<usize>) -> Range<usize> {
-        self.starts[chunks.start - self.first]..self.starts[chunks.end - self.first]
+    /// Restores all streams added so far, and empties the plan. Each (piece, group) of a stream, and each
+    /// chunk of it stored as a delta, becomes one call of the sink.
+    pub fn execute(&mut self, reader: &Reader, room: &ReadingRoom, sink: &dyn ChunkSink) {
+        let RestorePlan { jobs, nodes, .. } = std::mem::take(self);
+        let meter = room.stages().meter(Stage::Write);
+        meter.set_threads(room.compute_threads());
+        restoring::execute(reader, room, sink, jobs, &nodes);
     }
 }
