@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use engine::container::{CompressionChoice, CompressionLevel};
+use engine::pipeline::DeltaLevel;
 use engine::rewriting::Rewriting;
 use repository::snapshot::SnapshotFilter;
 
@@ -231,6 +232,20 @@ pub fn rewriting_parser() -> impl TypedValueParser<Value = Rewriting> {
         })
     });
     PossibleValuesParser::new(names).try_map(|name| Rewriting::named(&name).ok_or("no such policy"))
+}
+
+/// The levels of storing similar chunks as deltas, with what there is to say about each.
+pub fn delta_parser() -> impl TypedValueParser<Value = DeltaLevel> {
+    let names = DeltaLevel::NAMES.iter().map(|(name, level)| {
+        PossibleValue::new(*name).help(match level {
+            DeltaLevel::Off => "every chunk is stored whole",
+            DeltaLevel::Fast => "as the difference to a chunk that is stored whole",
+            DeltaLevel::Best => {
+                "also as the difference to one that is a difference itself: smallest"
+            }
+        })
+    });
+    PossibleValuesParser::new(names).try_map(|name| DeltaLevel::named(&name).ok_or("no such level"))
 }
 
 #[cfg(test)]

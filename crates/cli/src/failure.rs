@@ -269,6 +269,10 @@ fn of_backup(error: &BackupError) -> Verdict {
         BackupError::Files(error) => of_files(error),
         BackupError::Stream(_) | BackupError::Source(_) => failed("no snapshot was written"),
         BackupError::Interrupted(_) => verdict(ExitCode::Interrupted, ""),
+        BackupError::NoDeltas => verdict(
+            ExitCode::Usage,
+            "leave --delta away, or create another repository",
+        ),
         BackupError::WorkerLost => failed(HINT_BUG),
     }
 }

@@ -7,8 +7,8 @@ use crate::fingerprint::Fingerprinter;
 use crate::format::{ObjectError, Vault};
 use crate::object::{DiscardingStore, ObjectStore};
 use crate::pipeline::{
-    Cutter, FingerprintPool, MemoryShares, ReadingRoom, Sectioning, Stages, StreamChunking,
-    WriteError, Writer,
+    Cutter, DeltaSettings, FingerprintPool, MemoryShares, ReadingRoom, Sectioning, Stages,
+    StreamChunking, WriteError, Writer,
 };
 use crate::restore::Reader;
 use crate::rewriting::Rewriting;
@@ -33,6 +33,8 @@ pub struct EngineSettings {
     pub index_memory_bytes: Option<usize>,
     /// Which duplicates are stored again.
     pub rewriting: Rewriting,
+    /// How new chunks that resemble others are stored as deltas; nothing: they are not.
+    pub deltas: Option<DeltaSettings>,
 }
 
 /// Containers of metadata have at least this size, so that any page fits one.
@@ -43,7 +45,11 @@ impl EngineSettings {
     #[must_use]
     pub fn shares(&self) -> MemoryShares {
         let window_bytes = self.rewriting.window_bytes(self.container_bytes);
-        MemoryShares::of(self.memory_bytes, self.index_memory_bytes).with_window(window_bytes)
+        let shares = match self.deltas {
+            Some(_) => MemoryShares::of_deltas(self.memory_bytes, self.index_memory_bytes),
+            None => MemoryShares::of(self.memory_bytes, self.index_memory_bytes),
+        };
+        shares.with_window(window_bytes)
     }
 
     /// Size of a container of metadata in bytes.
@@ -64,6 +70,7 @@ impl Default for EngineSettings {
             fetch_threads: threads.max(2),
             memory_bytes: 256 << 20,
             rewriting: Rewriting::Off,
+            deltas: None,
             index_memory_bytes: None,
         }
     }
@@ -125,6 +132,14 @@ impl Engine {
     pub fn rewriting(&self, rewriting: Rewriting) -> Self {
         let mut engine = self.clone();
         engine.settings.rewriting = rewriting;
+        engine
+    }
+
+    /// The same engine, whose writers store similar chunks as this says.
+    #[must_use]
+    pub fn with_deltas(&self, deltas: Option<DeltaSettings>) -> Self {
+        let mut engine = self.clone();
+        engine.settings.deltas = deltas;
         engine
     }
 

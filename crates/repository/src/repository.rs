@@ -10,7 +10,7 @@ use chunking::{Chunker, KeyMaterial, Parameters};
 use engine::container::CompressionChoice;
 use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
-use engine::pipeline::WriteError;
+use engine::pipeline::{DeltaLevel, WriteError};
 use engine::rewriting::Rewriting;
 use engine::{Engine, EngineSettings};
 
@@ -93,6 +93,8 @@ pub struct CreateOptions {
     pub group_bytes: Option<u32>,
     /// Which duplicates backups store again.
     pub rewriting: Rewriting,
+    /// How backups store chunks that resemble others. With [`DeltaLevel::Off`], no backup can.
+    pub deltas: DeltaLevel,
     /// What a guess at the password costs.
     pub cost: Argon2Cost,
 }
@@ -106,6 +108,7 @@ impl Default for CreateOptions {
             container_bytes: None,
             group_bytes: None,
             rewriting: Rewriting::Off,
+            deltas: DeltaLevel::default(),
             cost: Argon2Cost::DEFAULT,
         }
     }
@@ -187,6 +190,10 @@ impl Repository {
         }
         config.acceleration = options.acceleration;
         config.rewriting = options.rewriting;
+        config.deltas = options.deltas;
+        if options.deltas != DeltaLevel::Off {
+            config.features.incompatible |= Features::DELTAS;
+        }
         if let Some(bytes) = options.container_bytes {
             config.container_bytes = bytes;
         }
@@ -280,6 +287,7 @@ impl Repository {
                 memory_bytes: settings.memory_bytes,
                 index_memory_bytes: settings.index_memory_bytes,
                 rewriting: config.rewriting,
+                deltas: config.deltas.settings(),
             },
         );
         Ok(Self {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use engine::object::ObjectId;
+use engine::pipeline::DeltaLevel;
 use engine::rewriting::Rewriting;
 use repository::files::absolute_path;
 use repository::snapshot::{SnapshotFilter, SnapshotSpec};
@@ -15,7 +16,7 @@ use repository::{
     BackupError, BackupOptions, BackupReport, CreateOptions, ExcludeOptions, Progress, Repository,
 };
 
-use crate::arguments::rewriting_parser;
+use crate::arguments::{delta_parser, rewriting_parser};
 use crate::events::{BackupSummary, Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -93,6 +94,10 @@ pub struct BackupArguments {
     /// the repository was created]
     #[arg(long, value_name = "NAME", value_parser = rewriting_parser())]
     rewriting: Option<Rewriting>,
+
+    /// How chunks that resemble others are stored this time [default: as the repository says]
+    #[arg(long = "delta", value_name = "LEVEL", value_parser = delta_parser())]
+    deltas: Option<DeltaLevel>,
 
     // Last, for its heading holds for all arguments after it.
     #[command(flatten)]
@@ -287,6 +292,7 @@ impl BackupArguments {
             count_ahead: matches!(manner(&session.output), Manner::Bar | Manner::Events),
             dry_run: self.dry_run,
             rewriting: self.rewriting,
+            deltas: self.deltas,
         })
     }
 

@@ -3,11 +3,12 @@
 use chunking::{ALGORITHMS, Algorithm, OWN_PARAMETERS, OwnParameter, Parameters};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use engine::pipeline::DeltaLevel;
 use engine::rewriting::Rewriting;
 use repository::config::{Acceleration, ConfigError};
 use repository::{CreateOptions, Repository};
 
-use crate::arguments::{parse_size, rewriting_parser};
+use crate::arguments::{delta_parser, parse_size, rewriting_parser};
 use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -69,6 +70,11 @@ pub struct InitArguments {
     /// containers [default: off]
     #[arg(long, value_name = "NAME", value_parser = rewriting_parser())]
     rewriting: Option<Rewriting>,
+
+    /// How chunks that resemble others are stored [default: best]. With `off`, no backup into this
+    /// repository can store differences
+    #[arg(long = "delta", value_name = "LEVEL", value_parser = delta_parser())]
+    deltas: Option<DeltaLevel>,
 
     /// Take an algorithm without a key, though the lengths of its chunks tell an attacker which
     /// known files an encrypted repository holds
@@ -141,6 +147,7 @@ impl InitArguments {
             container_bytes: self.container_size,
             group_bytes: self.group_size,
             rewriting: self.rewriting.unwrap_or_default(),
+            deltas: self.deltas.unwrap_or_default(),
             ..CreateOptions::default()
         })
     }

@@ -36,6 +36,8 @@ pub struct NewChunk {
     pub delta: Option<Delta>,
     /// Its super-features, if it may be a base.
     pub features: Vec<u32>,
+    /// Its last byte, which containers with markers keep.
+    pub last_byte: u8,
 }
 
 impl NewChunk {
@@ -47,6 +49,7 @@ impl NewChunk {
             length,
             delta: None,
             features: Vec::new(),
+            last_byte: 0,
         }
     }
 
@@ -153,8 +156,7 @@ impl ContainerBuilder {
         }
     }
 
-    /// The same, which keeps the last byte of each chunk: [`push_markers`](Self::push_markers)
-    /// follows every group.
+    /// The same, which keeps the last byte of each chunk.
     #[must_use]
     pub fn with_markers(mut self) -> Self {
         self.has_markers = true;
@@ -283,27 +285,14 @@ impl ContainerBuilder {
             section.lengths.push(chunk.length);
             section.fingerprints.push(chunk.fingerprint);
             section.features.push(&chunk.features);
+            if self.has_markers {
+                section.markers.push(chunk.last_byte);
+            }
             match section.kind {
                 ContainerKind::Deltas => section.deltas.push(chunk.delta),
                 _ => assert!(chunk.delta.is_none(), "deltas have containers of their own"),
             }
         }
-    }
-
-    /// Notes the last bytes of the chunks of the group just put in, whose plaintext this is.
-    ///
-    /// # Panics
-    /// When it is not.
-    pub fn push_markers(&mut self, plain: &[u8]) {
-        if !self.has_markers {
-            return;
-        }
-        let mut end = 0;
-        for &length in &self.section.lengths[self.section.markers.len()..] {
-            end += length as usize;
-            self.section.markers.push(plain[end - 1]);
-        }
-        assert_eq!(end, plain.len(), "the plaintext of one group");
     }
 
     /// Seals the metadata, pads, and ends the object with its length tag. The last container
@@ -315,8 +304,6 @@ impl ContainerBuilder {
     #[must_use]
     pub fn finish(self, is_last: bool) -> SealedContainer {
         assert!(self.chunk_count() > 0, "a container has chunks");
-        let markers = self.section.markers.len();
-        assert!(!self.has_markers || markers == self.chunk_count());
         let section = Arc::new(self.section);
         let metadata = ObjectMetadata {
             sections: vec![Section::clone(&section)],

@@ -81,6 +81,14 @@ impl fmt::Display for ChunkAddress {
     }
 }
 
+impl ChunkAddress {
+    /// Stands where an address is not known yet.
+    pub(crate) const UNKNOWN: Self = Self {
+        container: ContainerId(ObjectId([0; 16])),
+        slot: Slot(0),
+    };
+}
+
 /// What the chunks of a container are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

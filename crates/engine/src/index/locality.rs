@@ -74,10 +74,10 @@ impl LocalityCache {
         })
     }
 
-    /// Takes a container in, which is the newer the higher its generation.
-    pub(super) fn insert(&mut self, section: &Arc<Section>, generation: u32) {
+    /// Takes a container in, which is the newer the higher its generation; false when it is there.
+    pub(super) fn insert(&mut self, section: &Arc<Section>, generation: u32) -> bool {
         if self.numbers.contains_key(&section.id) {
-            return;
+            return false;
         }
         let number = self.next_number;
         self.next_number += 1;
@@ -102,6 +102,7 @@ impl LocalityCache {
         while self.used_bytes > self.limit_bytes && self.sections.len() > CACHED_CONTAINERS_MIN {
             self.evict_oldest();
         }
+        true
     }
 
     fn evict_oldest(&mut self) {

@@ -34,7 +34,7 @@ use super::locality::LocalityCache;
 use super::recent::Recent;
 use super::run_reader::is_missing;
 use super::{IndexStatistics, MergeSummary, RunSet};
-use crate::container::{ChunkAddress, ContainerId, ContainerReader, Section};
+use crate::container::{ChunkAddress, ContainerId, ContainerKind, ContainerReader, Section};
 use crate::fingerprint::Fingerprint;
 use crate::format::ObjectError;
 use crate::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
@@ -48,11 +48,14 @@ const RESERVED_STEP_BYTES: usize = 64 << 10;
 /// A new chunk's place while its container is not sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenPlace {
-    /// A chunk of data: its number among the new chunks of this run, and the bytes before it.
+    /// A chunk of data: its number among the new chunks of this run that go to containers of the same
+    /// kind, and the bytes before it.
     Sequence {
+        /// The kind of containers that it goes to.
+        kind: ContainerKind,
         /// Its number.
         sequence: u64,
-        /// Bytes of all new chunks before it.
+        /// Bytes of all those before it.
         offset: u64,
     },
     /// A page of metadata, whose address is known at once.
@@ -95,6 +98,8 @@ pub struct Index {
     /// What the runs were told that others take.
     reserved_bytes: usize,
     cache: LocalityCache,
+    /// Sections that came into the cache since they were last taken, where somebody takes them.
+    fetched: Option<Vec<Arc<Section>>>,
     damaged: Vec<ObjectError>,
     candidates: Vec<ChunkAddress>,
 }
@@ -141,6 +146,7 @@ impl Index {
             recent: Recent::new(memory.run_bytes / RECENT_SHARE),
             reserved_bytes: 0,
             cache: LocalityCache::new(memory.locality_bytes),
+            fetched: None,
             damaged: Vec::new(),
             candidates: Vec::new(),
         };
@@ -312,6 +318,42 @@ impl Index {
         self.own.get_or_insert_default();
     }
 
+    /// The containers whose metadata was fetched since the last call, from the first call on, because a
+    /// chunk of theirs was met: chunks that resemble theirs tend to follow.
+    pub fn take_fetched(&mut self) -> Vec<Arc<Section>> {
+        std::mem::take(self.fetched.get_or_insert_default())
+    }
+
+    /// The containers that are there with the length of their metadata, if that is known, the newest
+    /// first, at most so many: those that no run covers, then by generation. In what order those
+    /// of one run come is not said.
+    #[must_use]
+    pub fn newest_containers(&self, count_max: usize) -> Vec<(ContainerId, u32)> {
+        let mut newest = self.recent.containers().to_vec();
+        newest.truncate(count_max);
+        newest.extend(self.runs.newest_containers(count_max - newest.len()));
+        newest.retain(|(container, _)| self.is_live(*container));
+        newest
+    }
+
+    /// The section of a container that [`Index::newest_containers`] named; damage is passed over.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn section(
+        &mut self,
+        container: ContainerId,
+        metadata_bytes: u32,
+    ) -> Result<Option<Arc<Section>>, ObjectError> {
+        let is_alone = self.reader.remaps().object_of(container).id == container.0;
+        let known_bytes = (is_alone && metadata_bytes > 0).then_some(metadata_bytes);
+        match self.reader.section_of_length(container, known_bytes) {
+            Ok(loaded) => Ok(Some(Arc::clone(&loaded.section))),
+            Err(error) if is_unusable(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Was that container sealed in this run? Never, unless that is noted.
     #[must_use]
     pub fn is_own(&self, container: ContainerId) -> bool {
@@ -383,7 +425,11 @@ impl Index {
             Err(error) => return Err(error),
         };
         let generation = self.generation(candidate.container);
-        self.cache.insert(&loaded.section, generation);
+        if self.cache.insert(&loaded.section, generation)
+            && let Some(fetched) = &mut self.fetched
+        {
+            fetched.push(Arc::clone(&loaded.section));
+        }
         let is_it = loaded
             .section
             .chunk_in(candidate.slot)

@@ -51,6 +51,11 @@ impl Recent {
         self.entries
     }
 
+    /// Its containers, with the length of their metadata (0: unknown).
+    pub(super) fn containers(&self) -> &[(ContainerId, u32)] {
+        &self.containers
+    }
+
     /// Should it be written as a run? What comes until then is taken all the same.
     pub(super) fn is_full(&self) -> bool {
         self.entries >= self.places_max / 8 * 5 || self.containers.len() >= CONTAINERS_MAX

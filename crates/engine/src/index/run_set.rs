@@ -27,7 +27,8 @@
 //! 26 MiB for as long as it goes on, so that a part of the filters has to leave. If footers alone
 //! exceed the limit, a 32nd of it is kept for blocks all the same.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -151,6 +152,30 @@ impl RunSet {
             .iter()
             .filter_map(|run| run.footer().metadata_bytes_of(container));
         lengths.next()
+    }
+
+    /// Containers that have entries, with the length of their metadata (0: unknown), at most so many:
+    /// those of the highest generations, the newest first, and by id where they came together.
+    #[must_use]
+    pub fn newest_containers(&self, count_max: usize) -> Vec<(ContainerId, u32)> {
+        let runs = self.runs();
+        let mut newest = BinaryHeap::new();
+        for run in runs.iter() {
+            let footer = run.footer();
+            for (number, &container) in footer.containers.iter().enumerate() {
+                let generation = footer.generations.get(number).copied().unwrap_or(0);
+                let bytes = footer.metadata_bytes.get(number).copied().unwrap_or(0);
+                newest.push(Reverse((generation, Reverse(container), bytes)));
+                if newest.len() > count_max {
+                    newest.pop();
+                }
+            }
+        }
+        let ascending = newest.into_sorted_vec();
+        let named = |Reverse((_, Reverse(container), bytes))| (container, bytes);
+        let mut newest: Vec<_> = ascending.into_iter().map(named).collect();
+        newest.dedup_by_key(|(container, _)| *container);
+        newest
     }
 
     /// The generation of `container`, 0 when no run knows: of two containers that have the same chunk

@@ -34,12 +34,12 @@ pub(super) fn start_compressing(
             let _ = out.emit(match job {
                 GroupJob::Flush => GroupDone::Flush,
                 GroupJob::Group(group) => {
-                    let bytes = group.plain.len() as u64;
+                    let bytes = group.plain().len() as u64;
                     let meter = stages.meter(Stage::Compress);
                     compressor.set_level(effort.level());
-                    let compress = || compressor.compress(&group.plain);
+                    let compress = || compressor.compress(group.plain());
                     let compressed = effort.at_work(|| meter.busy(bytes, compress));
-                    let stored = compressed.as_ref().unwrap_or(&group.plain).len();
+                    let stored = compressed.as_deref().unwrap_or(group.plain()).len();
                     stages.meter(Stage::Pack).queue(stored as u64);
                     GroupDone::Group { group, compressed }
                 }

@@ -1,7 +1,9 @@
 //! Where the memory of a backup goes: one total, shared out.
 //!
 //! First the index has its own share, as set: by default 64 MiB, and not more than a quarter of the
-//! total. The others have parts of the rest:
+//! total. Where similar chunks are stored as deltas, their super-features have at most an eighth of the
+//! total (the table grows as it fills), new chunks that are kept as bases a sixteenth, groups that
+//! bases were read from another. The others have parts of the rest:
 //!
 //! | share | of the rest | what it bounds |
 //! |---|--:|---|
@@ -11,6 +13,8 @@
 //! | `locality_bytes` | 1/7 | metadata of containers near those that held the last chunks |
 //! | `container_bytes` | 1/14 | metadata of other containers that were read |
 //! | `tree_bytes` | 1/14 | pages of the parents' trees and recipes |
+//!
+//! Chunks of which deltas are made have a third of `group_bytes`.
 //!
 //! Where duplicates are stored again, chunks that wait for that to be decided take `window_bytes` of
 //! what would be `read_bytes`: as much as the window wants, at most two thirds.
@@ -38,6 +42,14 @@ pub struct MemoryShares {
     pub tree_bytes: usize,
     /// Chunks of which it is not decided yet whether they are stored again.
     pub window_bytes: usize,
+    /// Super-features.
+    pub feature_bytes: usize,
+    /// New chunks kept as bases.
+    pub recent_bytes: usize,
+    /// Groups that bases are read from.
+    pub base_bytes: usize,
+    /// Chunks of which deltas are made.
+    pub delta_bytes: usize,
 }
 
 /// The share of the index where none is set, in a total that is large enough.
@@ -60,6 +72,29 @@ impl MemoryShares {
             container_bytes: seventh / 2,
             tree_bytes: seventh / 2,
             window_bytes: 0,
+            feature_bytes: 0,
+            recent_bytes: 0,
+            base_bytes: 0,
+            delta_bytes: 0,
+        }
+    }
+
+    /// The same total, with shares for deltas.
+    #[must_use]
+    pub fn of_deltas(total: usize, index_bytes: Option<usize>) -> Self {
+        let sixteenth = total / 16;
+        let index_bytes = Self::of(total, index_bytes)
+            .index_bytes
+            .min(total - 4 * sixteenth);
+        let shares = Self::of(total - 4 * sixteenth, Some(index_bytes));
+        let delta_bytes = shares.group_bytes / 3;
+        Self {
+            group_bytes: shares.group_bytes - delta_bytes,
+            feature_bytes: 2 * sixteenth,
+            recent_bytes: sixteenth,
+            base_bytes: sixteenth,
+            delta_bytes,
+            ..shares
         }
     }
 
@@ -90,18 +125,34 @@ mod tests {
         assert!(much.read_bytes >= shares.read_bytes / 3);
     }
 
+    fn sum_of(shares: MemoryShares) -> usize {
+        shares.read_bytes
+            + shares.group_bytes
+            + shares.put_bytes
+            + shares.index_bytes
+            + shares.locality_bytes
+            + shares.container_bytes
+            + shares.tree_bytes
+            + shares.feature_bytes
+            + shares.recent_bytes
+            + shares.base_bytes
+            + shares.delta_bytes
+    }
+
     #[test]
     fn shares_make_the_total() {
         for total in [32 << 20, 64 << 20, 256 << 20, 12_345_678] {
+            for index_bytes in [None, Some(5 << 20)] {
+                let plain = MemoryShares::of(total, index_bytes).index_bytes;
+                let shares = MemoryShares::of_deltas(total, index_bytes);
+                assert_eq!(shares.index_bytes, plain);
+                assert!(shares.feature_bytes > 0 && shares.delta_bytes > 0);
+                assert!(total - sum_of(shares) < 32);
+            }
             for index_bytes in [None, Some(5 << 20), Some(total)] {
                 let shares = MemoryShares::of(total, index_bytes);
-                let sum = shares.read_bytes
-                    + shares.group_bytes
-                    + shares.put_bytes
-                    + shares.index_bytes
-                    + shares.locality_bytes
-                    + shares.container_bytes
-                    + shares.tree_bytes;
+                assert_eq!(shares.delta_bytes, 0);
+                let sum = sum_of(shares);
                 assert!(sum <= total && total - sum < 16);
                 assert_eq!(
                     index_bytes.unwrap_or(shares.index_bytes),

@@ -6,6 +6,9 @@
 //!  (the caller's)                   thread, walk order)
 //! ```
 //!
+//! New chunks that resemble others leave the row before they join a group, and go to containers of
+//! their own as deltas (`deltas/mod.rs`).
+//!
 //! Each stage has a meter (`stages`): time busy and waiting, its queue, its bytes.
 //! Every queue is bounded in bytes, results come back in the order of their submission, and
 //! packing follows that order, never the state of a queue: the same input makes the same
@@ -27,6 +30,7 @@ mod chunk_stream;
 mod compressing;
 mod cutter;
 mod decision_window;
+mod deltas;
 mod fingerprint_pool;
 mod in_order_needs;
 mod incoming;
@@ -47,6 +51,7 @@ mod writer;
 pub use budget::{ByteBudget, Failure, Permit, Stopped};
 pub use chunk_stream::{ChunkedSegment, CutSegment, Sectioning, StreamChunking, chunk_stream};
 pub use cutter::Cutter;
+pub use deltas::{DeltaLevel, DeltaSettings, WRITTEN_DEPTH_MAX};
 pub use fingerprint_pool::{FingerprintPool, SegmentInTurn};
 pub use incoming::IncomingStream;
 pub use memory::{INDEX_BYTES_DEFAULT, MemoryShares};

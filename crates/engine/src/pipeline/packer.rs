@@ -1,9 +1,13 @@
-//! Places compressed groups into containers, in sequence (MACS, §III-B, Eq. 4).
+//! Places compressed groups into containers of one kind, in sequence (MACS, §III-B, Eq. 4).
 //!
 //! A group that does not fit is cut short at a chunk: its front fills the container, the rest
-//! opens the next one. The outcome depends on the sequence of groups alone.
+//! opens the next one. The outcome depends on the sequence of groups alone. A delta whose base got its
+//! number in this run learns here where the base lies: it waits until that is placed. Bases come before
+//! their deltas, those of another kind in a group that was handed on before: no packer waits
+//! for what waits for it.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::adaptive::CompressionEffort;
 use super::budget::{Stopped, lock};
@@ -12,9 +16,9 @@ use super::pending::{Placement, Placements};
 use super::put_pool::PutPool;
 use super::stages::{Stage, Stages};
 use crate::container::{
-    Compression, Compressor, ContainerBuilder, ContainerKind, SealedContainer, Section,
+    ChunkAddress, Compression, Compressor, ContainerBuilder, ContainerKind, NewChunk,
+    SealedContainer, Section, Slot,
 };
-use crate::fingerprint::Fingerprint;
 use crate::format::Vault;
 
 /// A front of a group smaller than this is not worth a group of its own.
@@ -23,11 +27,56 @@ const FRONT_BYTES_MIN: usize = 8 << 10;
 /// How often a front that came out too large is made smaller.
 const FRONT_TRIES: usize = 3;
 
+/// Where the base of a delta lies, or will.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BasePlace {
+    /// There.
+    At(ChunkAddress),
+    /// Wherever the chunk of that number is placed, among those that go to containers of this kind.
+    Numbered { kind: ContainerKind, sequence: u64 },
+}
+
 /// Consecutive new chunks to be stored as one unit.
 #[derive(Debug, Default)]
 pub(super) struct PlainGroup {
-    pub plain: Vec<u8>,
-    pub chunks: Vec<(Fingerprint, u32)>,
+    /// Chunks, or deltas in their stead, one after the other; others may look at them as well.
+    pub bytes: Arc<Vec<u8>>,
+    /// Which of the bytes belong to it.
+    pub range: Range<usize>,
+    pub chunks: Vec<NewChunk>,
+    /// The base of each chunk that is a delta: what [`NewChunk::delta`] says of it is decided when it is
+    /// placed. Empty where no chunk is.
+    pub bases: Vec<Option<BasePlace>>,
+}
+
+impl PlainGroup {
+    /// A group of everything in `bytes`.
+    pub fn new(bytes: Vec<u8>, chunks: Vec<NewChunk>, bases: Vec<Option<BasePlace>>) -> Self {
+        Self {
+            range: 0..bytes.len(),
+            bytes: Arc::new(bytes),
+            chunks,
+            bases,
+        }
+    }
+
+    /// What is to be compressed.
+    pub fn plain(&self) -> &[u8] {
+        &self.bytes[self.range.clone()]
+    }
+
+    /// Takes the first `count` chunks out of it, which have so many bytes.
+    fn split(&mut self, count: usize, plain_bytes: usize) -> PlainGroup {
+        let middle = self.range.start + plain_bytes;
+        let rest = PlainGroup {
+            bytes: Arc::clone(&self.bytes),
+            range: middle..self.range.end,
+            chunks: self.chunks.split_off(count),
+            bases: self.bases.split_off(count.min(self.bases.len())),
+        };
+        self.range.end = middle;
+        std::mem::replace(self, rest)
+    }
 }
 
 /// What goes through the compressing workers.
@@ -58,6 +107,10 @@ pub(super) struct SharedPlacements {
 
 /// The packer's own thread.
 pub(super) struct Packer {
+    /// What its containers are.
+    pub kind: ContainerKind,
+    /// Super-features that chunks have which may be bases; 0 where there are none.
+    pub features_per_chunk: usize,
     pub vault: Arc<Vault>,
     pub container_bytes: u32,
     pub effort: CompressionEffort,
@@ -89,7 +142,7 @@ impl SealedNote {
 }
 
 /// Tells the writer that no more places will come, even if the packer panics.
-struct EndNotice(Arc<SharedPlacements>);
+pub(super) struct EndNotice(pub Arc<SharedPlacements>);
 
 impl Drop for EndNotice {
     fn drop(&mut self) {
@@ -114,7 +167,7 @@ impl Packer {
         while let Some(done) = meter.starved(|| groups.next_result()) {
             match done {
                 GroupDone::Group { group, compressed } => {
-                    let stored = compressed.as_ref().unwrap_or(&group.plain).len();
+                    let stored = compressed.as_deref().unwrap_or(group.plain()).len();
                     meter.unqueue(stored as u64);
                     meter.busy_but_for_waits(stored as u64, || {
                         self.place(&mut builder, &mut compressor, group, compressed)
@@ -124,7 +177,7 @@ impl Packer {
                     if let Some(last) = builder.take() {
                         meter.busy_but_for_waits(0, || self.seal(last, true))?;
                     }
-                    lock(&self.placements.state).flushes += 1;
+                    self.flushed();
                 }
             }
             self.placements.changed.notify_all();
@@ -132,7 +185,14 @@ impl Packer {
         Ok(())
     }
 
-    fn place(
+    /// Says that all that came before a flush is placed.
+    pub fn flushed(&self) {
+        let mut state = lock(&self.placements.state);
+        state.of_mut(self.kind).flushes += 1;
+    }
+
+    /// Places a group, sealing containers that are full.
+    pub fn place(
         &self,
         builder: &mut Option<ContainerBuilder>,
         compressor: &mut Compressor,
@@ -141,7 +201,8 @@ impl Packer {
     ) -> Result<(), Stopped> {
         loop {
             let open = builder.get_or_insert_with(|| self.open());
-            let stored = compressed.as_deref().unwrap_or(&group.plain);
+            self.find_bases(open, &mut group)?;
+            let stored = compressed.as_deref().unwrap_or(group.plain());
             if stored.len() <= room_for(open, &group.chunks) {
                 self.push(open, &group, compressed.as_deref());
                 return Ok(());
@@ -156,7 +217,7 @@ impl Packer {
                 if group.chunks.is_empty() {
                     return Ok(());
                 }
-                compressed = compressor.compress(&group.plain);
+                compressed = compressor.compress(group.plain());
             }
             if let Some(full) = builder.take() {
                 self.seal(full, false)?;
@@ -164,16 +225,58 @@ impl Packer {
         }
     }
 
+    /// Says of every delta of a group that is about to be placed in `builder` where its base lies.
+    fn find_bases(
+        &self,
+        builder: &ContainerBuilder,
+        group: &mut PlainGroup,
+    ) -> Result<(), Stopped> {
+        if group.bases.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let mut state = lock(&self.placements.state);
+        let placed_end = state.of(self.kind).placed_end;
+        for (chunk, base) in group.chunks.iter_mut().zip(&group.bases) {
+            let (Some(delta), Some(base)) = (&mut chunk.delta, base) else {
+                continue;
+            };
+            delta.base = match *base {
+                BasePlace::At(address) => address,
+                // It is in this very group, and comes before.
+                BasePlace::Numbered { kind, sequence }
+                    if kind == self.kind && sequence >= placed_end =>
+                {
+                    let slot = builder.chunk_count() as u64 + sequence - placed_end;
+                    ChunkAddress {
+                        container: builder.id(),
+                        slot: Slot(slot as u16),
+                    }
+                }
+                BasePlace::Numbered { kind, sequence } => loop {
+                    if let Some(address) = state.of(kind).address(sequence) {
+                        break address;
+                    }
+                    if state.ended {
+                        return Err(Stopped);
+                    }
+                    let waited = self.placements.changed.wait(state);
+                    state = waited.unwrap_or_else(PoisonError::into_inner);
+                },
+            };
+        }
+        Ok(())
+    }
+
     fn open(&self) -> ContainerBuilder {
-        let kind = ContainerKind::Data;
-        let mut builder = ContainerBuilder::new(&self.vault, kind, self.container_bytes);
+        let mut builder = ContainerBuilder::new(&self.vault, self.kind, self.container_bytes)
+            .with_features(self.features_per_chunk);
         if self.has_markers {
             builder = builder.with_markers();
         }
         let mut placements = lock(&self.placements.state);
-        let first_offset = placements.placed_offset;
-        let first_sequence = placements.placed_end;
-        placements.starts.push(Placement {
+        let row = placements.of_mut(self.kind);
+        let (first_sequence, first_offset) = (row.placed_end, row.placed_offset);
+        row.starts.push(Placement {
             first_sequence,
             first_offset,
             container: builder.id(),
@@ -182,29 +285,29 @@ impl Packer {
     }
 
     fn push(&self, builder: &mut ContainerBuilder, group: &PlainGroup, compressed: Option<&[u8]>) {
-        match compressed {
-            Some(bytes) => builder.push_group(bytes, Compression::Zstd, &group.chunks),
-            None => builder.push_group(&group.plain, Compression::Stored, &group.chunks),
-        }
-        builder.push_markers(&group.plain);
+        let (stored, compression) = match compressed {
+            Some(bytes) => (bytes, Compression::Zstd),
+            None => (group.plain(), Compression::Stored),
+        };
+        builder.push_chunks(stored, compression, &group.chunks);
         let mut placements = lock(&self.placements.state);
-        placements.placed_end += group.chunks.len() as u64;
-        placements.placed_offset += group.plain.len() as u64;
+        let row = placements.of_mut(self.kind);
+        row.placed_end += group.chunks.len() as u64;
+        let lengths = group.chunks.iter().map(|chunk| u64::from(chunk.length));
+        row.placed_offset += lengths.sum::<u64>();
     }
 
-    fn seal(&self, builder: ContainerBuilder, is_last: bool) -> Result<(), Stopped> {
+    pub fn seal(&self, builder: ContainerBuilder, is_last: bool) -> Result<(), Stopped> {
         let container = builder.finish(is_last);
         let meter = self.stages.meter(Stage::Pack);
         meter.blocked(|| self.puts.put(container))
     }
 }
 
-fn room_for(builder: &ContainerBuilder, chunks: &[(Fingerprint, u32)]) -> usize {
-    let metadata_bytes = chunks
-        .iter()
-        .map(|&(_, length)| ContainerBuilder::chunk_metadata_bytes(length))
-        .sum();
-    builder.group_room(chunks.len(), metadata_bytes)
+fn room_for(builder: &ContainerBuilder, chunks: &[NewChunk]) -> usize {
+    let mut count = builder.count();
+    chunks.iter().for_each(|chunk| count.add(chunk));
+    count.group_room()
 }
 
 /// Cuts from a group as many chunks as the container has room for, judging by how the whole
@@ -217,7 +320,7 @@ fn cut_front(
     stored_bytes: usize,
     must: bool,
 ) -> Option<(PlainGroup, Option<Vec<u8>>)> {
-    let mut share = stored_bytes as f64 / group.plain.len() as f64 * 1.02;
+    let mut share = stored_bytes as f64 / group.plain().len() as f64 * 1.02;
     for _ in 0..FRONT_TRIES {
         let count = chunks_that_fit(builder, group, share);
         let count = if must { count.max(1) } else { count };
@@ -225,16 +328,16 @@ fn cut_front(
         if count == 0 || (plain_bytes < FRONT_BYTES_MIN && !must) {
             return None;
         }
-        let compressed = compressor.compress(&group.plain[..plain_bytes]);
+        let compressed = compressor.compress(&group.plain()[..plain_bytes]);
         let front_bytes = compressed.as_ref().map_or(plain_bytes, Vec::len);
         if front_bytes <= room_for(builder, &group.chunks[..count]) {
-            return Some((split(group, count, plain_bytes), compressed));
+            return Some((group.split(count, plain_bytes), compressed));
         }
         share = (front_bytes as f64 / plain_bytes as f64).max(share) * 1.05;
     }
     if must {
         let plain_bytes = plain_bytes_of(&group.chunks[..1]);
-        return Some((split(group, 1, plain_bytes), None));
+        return Some((group.split(1, plain_bytes), None));
     }
     None
 }
@@ -242,12 +345,11 @@ fn cut_front(
 /// How many chunks fit if each stored byte takes `share` bytes.
 fn chunks_that_fit(builder: &ContainerBuilder, group: &PlainGroup, share: f64) -> usize {
     let mut plain_bytes = 0u64;
-    let mut metadata_bytes = 0;
-    for (index, &(_, length)) in group.chunks.iter().enumerate() {
-        plain_bytes += u64::from(length);
-        metadata_bytes += ContainerBuilder::chunk_metadata_bytes(length);
-        let room = builder.group_room(index + 1, metadata_bytes);
-        if plain_bytes as f64 * share > room as f64 {
+    let mut metadata = builder.count();
+    for (index, chunk) in group.chunks.iter().enumerate() {
+        plain_bytes += u64::from(chunk.stored_bytes());
+        metadata.add(chunk);
+        if plain_bytes as f64 * share > metadata.group_room() as f64 {
             return index;
         }
     }
@@ -255,15 +357,7 @@ fn chunks_that_fit(builder: &ContainerBuilder, group: &PlainGroup, share: f64) -
     group.chunks.len() - 1
 }
 
-fn plain_bytes_of(chunks: &[(Fingerprint, u32)]) -> usize {
-    chunks.iter().map(|&(_, length)| length as usize).sum()
-}
-
-/// Takes the first `count` chunks out of a group.
-fn split(group: &mut PlainGroup, count: usize, plain_bytes: usize) -> PlainGroup {
-    let rest = PlainGroup {
-        plain: group.plain.split_off(plain_bytes),
-        chunks: group.chunks.split_off(count),
-    };
-    std::mem::replace(group, rest)
+fn plain_bytes_of(chunks: &[NewChunk]) -> usize {
+    let stored = chunks.iter().map(|chunk| chunk.stored_bytes() as usize);
+    stored.sum()
 }

@@ -2,7 +2,8 @@
 //!
 //! A new chunk gets a *sequence number* when it is found to be new; which container and slot it
 //! lies in is known when the packer has placed its group. Placing follows sequence, so the
-//! places of all chunks are known from where each container begins: a small table.
+//! places of all chunks are known from where each container begins: a small table. Chunks that go to
+//! containers of deltas have a row of numbers, and a table, of their own.
 //!
 //! Where duplicates may be stored again (`decision_window`), it is not even known at first which chunks
 //! will be new: then a recipe has an [`Undecided`] part, filled in by whoever decides.
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use super::budget::lock;
 
-use crate::container::{ContainerId, Slot};
+use crate::container::{ChunkAddress, ContainerId, ContainerKind, Slot};
 use crate::recipe::{RecipePage, Run, RunJoiner};
 
 /// Where a container begins in the sequence of new chunks.
@@ -23,9 +24,35 @@ pub(super) struct Placement {
     pub container: ContainerId,
 }
 
-/// What the packer has placed so far.
+/// What the packers have placed so far.
 #[derive(Debug, Default)]
 pub(super) struct Placements {
+    data: PlacedRow,
+    deltas: PlacedRow,
+    /// A packer has ended.
+    pub ended: bool,
+}
+
+impl Placements {
+    /// What one of them has placed.
+    pub fn of(&self, kind: ContainerKind) -> &PlacedRow {
+        match kind {
+            ContainerKind::Deltas => &self.deltas,
+            ContainerKind::Data | ContainerKind::Metadata => &self.data,
+        }
+    }
+
+    pub fn of_mut(&mut self, kind: ContainerKind) -> &mut PlacedRow {
+        match kind {
+            ContainerKind::Deltas => &mut self.deltas,
+            ContainerKind::Data | ContainerKind::Metadata => &mut self.data,
+        }
+    }
+}
+
+/// What the packer of one kind of container has placed so far.
+#[derive(Debug, Default)]
+pub(super) struct PlacedRow {
     /// Ascending by sequence.
     pub starts: Vec<Placement>,
     /// Chunks with smaller sequence numbers have a place.
@@ -34,11 +61,37 @@ pub(super) struct Placements {
     pub placed_offset: u64,
     /// How many flushes are done.
     pub flushes: u64,
-    /// The packer has ended.
-    pub ended: bool,
 }
 
-impl Placements {
+impl PlacedRow {
+    /// Where the chunk of that number lies, if it has a place.
+    pub fn address(&self, sequence: u64) -> Option<ChunkAddress> {
+        if sequence >= self.placed_end {
+            return None;
+        }
+        let next = self
+            .starts
+            .partition_point(|start| start.first_sequence <= sequence);
+        let start = self.starts.get(next.checked_sub(1)?)?;
+        Some(ChunkAddress {
+            container: start.container,
+            slot: Slot((sequence - start.first_sequence) as u16),
+        })
+    }
+
+    /// The first number that is in the container of the chunk before `end`, which must have a place:
+    /// chunks with smaller ones are in containers that were sealed by then. Follows from what is packed
+    /// alone, never from how far the packer is.
+    pub fn sealed_before(&self, end: u64) -> u64 {
+        let next = self
+            .starts
+            .partition_point(|start| start.first_sequence < end);
+        match next.checked_sub(1) {
+            Some(last) => self.starts[last].first_sequence,
+            None => 0,
+        }
+    }
+
     /// The runs of consecutive new chunks, if all of them have a place.
     fn runs(&self, span: NewSpan, mut emit: impl FnMut(Run)) -> bool {
         if span.sequence + u64::from(span.count) > self.placed_end {
@@ -74,9 +127,11 @@ impl Placements {
 /// Consecutive new chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NewSpan {
+    /// The kind of containers they go to.
+    pub kind: ContainerKind,
     /// Sequence number of the first.
     pub sequence: u64,
-    /// Bytes of all new chunks before it.
+    /// Bytes of all new chunks of its row before it.
     pub offset: u64,
     pub count: u32,
     pub bytes: u64,
@@ -142,9 +197,10 @@ impl PendingRecipe {
     }
 
     /// Adds a new chunk that has no place yet.
-    pub(super) fn push_new(&mut self, sequence: u64, offset: u64, bytes: u64) {
+    pub(super) fn push_new(&mut self, kind: ContainerKind, sequence: u64, offset: u64, bytes: u64) {
         self.stream_bytes += bytes;
         if let Some(Part::New(last)) = self.waiting.back_mut()
+            && last.kind == kind
             && last.sequence + u64::from(last.count) == sequence
             && last.offset + last.bytes == offset
             && last.count < u32::MAX
@@ -154,6 +210,7 @@ impl PendingRecipe {
             return;
         }
         self.waiting.push_back(Part::New(NewSpan {
+            kind,
             sequence,
             offset,
             count: 1,
@@ -174,7 +231,8 @@ impl PendingRecipe {
                 Part::Placed(run) => self.placed.push(*run),
                 Part::New(span) => {
                     let placed = &mut self.placed;
-                    if !placements.runs(*span, |run| placed.push(run)) {
+                    let row = placements.of(span.kind);
+                    if !row.runs(*span, |run| placed.push(run)) {
                         return false;
                     }
                 }
@@ -212,13 +270,14 @@ impl PendingRecipe {
         is_decided
     }
 
-    /// The greatest sequence number that still lacks a place, plus one; 0 when none does.
-    pub(super) fn needs(&self) -> u64 {
+    /// The greatest sequence number for that kind of container that still lacks a place, plus one; 0
+    /// when none does.
+    pub(super) fn needs(&self, kind: ContainerKind) -> u64 {
         self.waiting
             .iter()
             .map(|part| match part {
-                Part::Placed(_) | Part::Undecided(_) => 0,
-                Part::New(span) => span.sequence + u64::from(span.count),
+                Part::New(span) if span.kind == kind => span.sequence + u64::from(span.count),
+                Part::Placed(_) | Part::Undecided(_) | Part::New(_) => 0,
             })
             .max()
             .unwrap_or(0)
@@ -238,6 +297,8 @@ impl PendingRecipe {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DATA: ContainerKind = ContainerKind::Data;
     use crate::object::ObjectId;
 
     fn container(number: u8) -> ContainerId {
@@ -260,23 +321,21 @@ mod tests {
             first_offset,
             container: container(number),
         };
-        let mut placements = Placements {
-            starts: vec![start(0, 0, 1)],
-            placed_end: 4,
-            ..Placements::default()
-        };
+        let mut placements = Placements::default();
+        placements.data.starts = vec![start(0, 0, 1)];
+        placements.data.placed_end = 4;
         let mut recipe = PendingRecipe::default();
         recipe.push_placed(slots(9, 7, 1, 5));
         for sequence in 2..6 {
-            recipe.push_new(sequence, sequence * 10, 10);
+            recipe.push_new(DATA, sequence, sequence * 10, 10);
         }
         recipe.push_placed(Run::Hole { bytes: 3 });
         assert!(!recipe.settle(&placements));
-        assert_eq!(recipe.needs(), 6);
-        placements.starts.push(start(4, 40, 2));
-        placements.placed_end = 8;
+        assert_eq!(recipe.needs(DATA), 6);
+        placements.data.starts.push(start(4, 40, 2));
+        placements.data.placed_end = 8;
         assert!(recipe.settle(&placements));
-        assert_eq!(recipe.needs(), 0);
+        assert_eq!(recipe.needs(DATA), 0);
         assert_eq!(recipe.stream_bytes(), 48);
         let (_, runs) = recipe.into_placed();
         let expected = [
@@ -290,15 +349,13 @@ mod tests {
 
     #[test]
     fn what_is_decided_later_takes_its_place() {
-        let placements = Placements {
-            starts: vec![Placement {
-                first_sequence: 0,
-                first_offset: 0,
-                container: container(1),
-            }],
-            placed_end: 9,
-            ..Placements::default()
-        };
+        let mut placements = Placements::default();
+        placements.data.placed_end = 9;
+        placements.data.starts.push(Placement {
+            first_sequence: 0,
+            first_offset: 0,
+            container: container(1),
+        });
         let (first, second) = (Undecided::default(), Undecided::default());
         let mut recipe = PendingRecipe::default();
         recipe.push_undecided(first.clone(), 15);
@@ -307,14 +364,14 @@ mod tests {
         assert!(!recipe.settle(&placements));
         assert!(!recipe.take_decisions());
         let mut decided = PendingRecipe::default();
-        decided.push_new(2, 20, 10);
-        decided.push_new(3, 30, 10);
+        decided.push_new(DATA, 2, 20, 10);
+        decided.push_new(DATA, 3, 30, 10);
         second.decide(decided);
         assert!(!recipe.take_decisions());
-        assert_eq!(recipe.needs(), 4);
+        assert_eq!(recipe.needs(DATA), 4);
         let mut decided = PendingRecipe::default();
         decided.push_placed(slots(9, 7, 1, 5));
-        decided.push_new(1, 10, 10);
+        decided.push_new(DATA, 1, 10, 10);
         first.decide(decided);
         assert!(recipe.settle(&placements));
         assert_eq!(recipe.stream_bytes(), 38);
@@ -326,5 +383,34 @@ mod tests {
             slots(1, 2, 2, 20),
         ];
         assert_eq!(runs, expected);
+    }
+
+    #[test]
+    fn rows_are_apart_and_say_what_is_sealed() {
+        let start = |first_sequence, number| Placement {
+            first_sequence,
+            first_offset: first_sequence * 10,
+            container: container(number),
+        };
+        let mut placements = Placements::default();
+        placements.of_mut(DATA).starts = vec![start(0, 1)];
+        placements.of_mut(DATA).placed_end = 3;
+        let deltas = placements.of_mut(ContainerKind::Deltas);
+        deltas.starts = vec![start(0, 2), start(5, 3)];
+        deltas.placed_end = 9;
+        let address = deltas.address(7).map(|found| (found.container, found.slot));
+        assert_eq!(address, Some((container(3), Slot(2))));
+        assert_eq!(deltas.address(9), None);
+        // Whether the container of the next chunk is open already makes no difference.
+        let sealed = |end| deltas.sealed_before(end);
+        assert_eq!([0, 1, 5, 6, 9].map(sealed), [0, 0, 0, 5, 5]);
+        let mut recipe = PendingRecipe::default();
+        recipe.push_new(DATA, 2, 20, 10);
+        recipe.push_new(ContainerKind::Deltas, 3, 30, 10);
+        recipe.push_new(ContainerKind::Deltas, 4, 40, 10);
+        assert_eq!(recipe.needs(ContainerKind::Deltas), 5);
+        assert!(recipe.settle(&placements));
+        let (_, runs) = recipe.into_placed();
+        assert_eq!(runs, [slots(1, 2, 1, 10), slots(2, 3, 2, 20)]);
     }
 }

@@ -4,6 +4,7 @@
 //! Enter: sealed containers. Leave: a note of each when it is durable, and not before: whoever looks a
 //! chunk up by a note finds its container.
 
+use std::collections::HashSet;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -17,7 +18,7 @@ use super::index_merging::Merging;
 use super::packer::SealedNote;
 use super::stages::{Stage, Stages};
 use crate::container::SealedContainer;
-use crate::object::{ObjectStore, StoreError};
+use crate::object::{ObjectKey, ObjectStore, StoreError};
 
 /// Containers being written at the same time.
 const PUT_THREADS: usize = 3;
@@ -39,9 +40,10 @@ struct QueuedPut {
     _permit: Permit,
 }
 
+/// The containers on their way.
 #[derive(Debug, Default)]
 struct Open {
-    count: Mutex<usize>,
+    keys: Mutex<HashSet<ObjectKey>>,
     changed: Condvar,
 }
 
@@ -87,7 +89,7 @@ impl PutPool {
     /// Hands over a container; waits while too many are on their way.
     pub fn put(&self, container: SealedContainer) -> Result<(), Stopped> {
         let _permit = self.budget.acquire(container.bytes.len())?;
-        *lock(&self.open.count) += 1;
+        lock(&self.open.keys).insert(container.key);
         let bytes = container.bytes.len() as u64;
         self.stages.meter(Stage::Put).queue(bytes);
         let queued = QueuedPut { container, _permit };
@@ -96,18 +98,24 @@ impl PutPool {
 
     /// Waits until every container handed over is durable, and its note sent.
     pub fn wait(&self) -> Result<(), Stopped> {
-        let mut count = lock(&self.open.count);
-        while *count > 0 {
-            count = self
-                .open
-                .changed
-                .wait(count)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        self.wait_while(|keys| !keys.is_empty());
         if self.failure.happened() {
             return Err(Stopped);
         }
         Ok(())
+    }
+
+    /// Waits until that container, if it was handed over, can be read from the store, or has failed.
+    pub fn wait_for(&self, key: ObjectKey) {
+        self.wait_while(|keys| keys.contains(&key));
+    }
+
+    fn wait_while(&self, is_waiting: impl Fn(&HashSet<ObjectKey>) -> bool) {
+        let mut keys = lock(&self.open.keys);
+        while is_waiting(&keys) {
+            let waited = self.open.changed.wait(keys);
+            keys = waited.unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 
@@ -136,6 +144,7 @@ impl PutWorker {
         let meter = self.stages.meter(Stage::Put);
         while let Ok(queued) = meter.starved(|| containers.recv()) {
             let container = &queued.container;
+            let key = container.key;
             let bytes = container.bytes.len() as u64;
             meter.unqueue(bytes);
             if !self.failure.happened() {
@@ -149,7 +158,7 @@ impl PutWorker {
                 }
             }
             drop(queued);
-            *lock(&self.open.count) -= 1;
+            lock(&self.open.keys).remove(&key);
             self.open.changed.notify_all();
         }
     }

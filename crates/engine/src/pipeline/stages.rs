@@ -27,6 +27,8 @@ pub enum Stage {
     Fingerprint,
     /// Storing: fingerprints are looked up, new chunks join groups, entries join pages.
     Index,
+    /// Storing: new chunks that resemble others become deltas.
+    Delta,
     /// Storing: groups are compressed.
     Compress,
     /// Storing: groups are placed into containers and sealed.
@@ -49,12 +51,13 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, those of storing first.
-    pub const ALL: [Stage; 14] = [
+    pub const ALL: [Stage; 15] = [
         Stage::Walk,
         Stage::Read,
         Stage::Chunk,
         Stage::Fingerprint,
         Stage::Index,
+        Stage::Delta,
         Stage::Compress,
         Stage::Pack,
         Stage::Put,
@@ -84,6 +87,7 @@ impl Stage {
             Stage::Chunk => "chunk",
             Stage::Fingerprint => "fingerprint",
             Stage::Index => "index",
+            Stage::Delta => "delta",
             Stage::Compress => "compress",
             Stage::Pack => "pack",
             Stage::Put => "put",

@@ -5,6 +5,7 @@
 //! compressing workers and the packer. Its place is known a little later:
 //! [`Writer::settle`] turns a [`PendingRecipe`] into a recipe once it is.
 
+mod resembling;
 mod rewriting;
 mod settling;
 
@@ -21,22 +22,24 @@ use super::budget::{Failure, Stopped, lock};
 use super::chunk_stream::{ChunkedSegment, StreamChunking, chunk_stream};
 use super::compressing::start_compressing;
 use super::decision_window::DecisionWindow;
+use super::deltas::{DeltaParts, DeltaSettings, DeltaStage};
 use super::incoming::IncomingStream;
 use super::index_merging::IndexMerging;
 use super::metadata_packer::MetadataPacker;
 use super::ordered::JobSender;
 use super::packer::{GroupDone, GroupJob, Packer, PlainGroup, SealedNote, SharedPlacements};
-use super::pending::PendingRecipe;
+use super::pending::{PendingRecipe, Placements};
 use super::put_pool::PutPool;
 use super::stages::Stage;
 use super::trail::Trail;
-use crate::container::{Compressor, ContainerKind, SealedContainer};
+use crate::container::{Compressor, ContainerKind, NewChunk, SealedContainer};
 use crate::engine::{Engine, EngineSettings};
 use crate::fingerprint::{CheckValue, Fingerprint};
 use crate::format::ObjectError;
 use crate::index::{Found, Index, IndexMemory, OpenPlace};
 use crate::object::{ObjectId, StoreError};
 use crate::recipe::{RECIPE_LEVEL_MAX, Run};
+use crate::restore::Reader;
 
 /// Why nothing more can be stored.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +97,12 @@ pub struct WriteTotals {
     pub filled_bytes: u64,
     /// Bytes of container metadata in them.
     pub container_metadata_bytes: u64,
+    /// Chunks that are stored as deltas, in the containers written.
+    pub delta_chunks: u64,
+    /// Bytes of these chunks.
+    pub delta_chunk_bytes: u64,
+    /// Bytes of their deltas, before compression.
+    pub delta_bytes: u64,
 }
 
 /// Stores chunks and pages of one backup run.
@@ -105,7 +114,11 @@ pub struct Writer {
     /// Where duplicates may be stored again.
     deciding: Option<DecisionWindow>,
     index_merging: IndexMerging,
-    group: PlainGroup,
+    /// Where similar chunks become deltas.
+    deltas: Option<DeltaStage>,
+    /// The open group: whole chunks, one after the other.
+    group_plain: Vec<u8>,
+    group_chunks: Vec<NewChunk>,
     group_bytes: usize,
     next_sequence: u64,
     next_offset: u64,
@@ -143,7 +156,7 @@ impl Writer {
         let mut index = Index::open(
             Arc::clone(engine.store()),
             Arc::clone(engine.vault()),
-            reader,
+            Arc::clone(&reader),
             memory,
         )?;
         let deciding = DecisionWindow::new(
@@ -174,7 +187,10 @@ impl Writer {
         let (groups, done) =
             start_compressing(settings, stages, &effort, &failure).map_err(WriteError::Threads)?;
         let placements = Arc::new(SharedPlacements::default());
-        let packer = Packer {
+        let features_per_chunk = |deltas: &DeltaSettings| deltas.detection.super_features();
+        let packer = |kind| Packer {
+            kind,
+            features_per_chunk: settings.deltas.as_ref().map_or(0, features_per_chunk),
             vault: Arc::clone(engine.vault()),
             container_bytes: settings.container_bytes,
             effort: effort.clone(),
@@ -183,6 +199,19 @@ impl Writer {
             puts: puts.clone(),
             stages: stages.clone(),
         };
+        let deltas = settings.deltas.as_ref().map(|with| {
+            DeltaStage::start(DeltaParts {
+                settings,
+                with,
+                reader: &Reader::new(Arc::clone(&reader), shares.base_bytes),
+                packer: packer(ContainerKind::Deltas),
+                puts: &puts,
+                stages,
+                failure: &failure,
+            })
+        });
+        let deltas = deltas.transpose().map_err(WriteError::Threads)?;
+        let packer = packer(ContainerKind::Data);
         stages.meter(Stage::Index).set_threads(1);
         let packer = thread::Builder::new()
             .name("pack".to_owned())
@@ -195,7 +224,9 @@ impl Writer {
             index,
             deciding,
             index_merging,
-            group: PlainGroup::default(),
+            deltas,
+            group_plain: Vec::new(),
+            group_chunks: Vec::new(),
             group_bytes: settings.group_bytes as usize,
             next_sequence: 0,
             next_offset: 0,
@@ -329,7 +360,7 @@ impl Writer {
         }
         self.totals.chunks_new += 1;
         self.totals.bytes_new += bytes;
-        self.store_chunk(recipe, fingerprint, chunk)
+        self.store_new(recipe, fingerprint, chunk)
     }
 
     /// Adds a chunk that is stored already.
@@ -343,55 +374,82 @@ impl Writer {
                     bytes,
                 });
             }
-            Found::Open(OpenPlace::Sequence { sequence, offset }) => {
-                recipe.push_new(sequence, offset, bytes);
+            Found::Open(OpenPlace::Sequence {
+                kind,
+                sequence,
+                offset,
+            }) => {
+                recipe.push_new(kind, sequence, offset, bytes);
             }
         }
     }
 
-    /// Stores a chunk. Here, between index and group, is the place for resemblance detection: to look
-    /// for a base, and to store a delta in the chunk's stead.
-    fn store_chunk(
+    /// Stores a chunk whole, which may be a base by these super-features, if there are any.
+    fn store_whole(
         &mut self,
         recipe: &mut PendingRecipe,
         fingerprint: Fingerprint,
         chunk: &[u8],
+        features: Vec<u32>,
     ) -> Result<(), WriteError> {
         let bytes = chunk.len() as u64;
+        let kind = ContainerKind::Data;
         let (sequence, offset) = (self.next_sequence, self.next_offset);
         self.next_sequence += 1;
         self.next_offset += bytes;
-        let place = OpenPlace::Sequence { sequence, offset };
+        let place = OpenPlace::Sequence {
+            kind,
+            sequence,
+            offset,
+        };
         self.index.insert_open(fingerprint, place);
-        recipe.push_new(sequence, offset, bytes);
-        if self.group.plain.capacity() == 0 {
-            self.group
-                .plain
+        recipe.push_new(kind, sequence, offset, bytes);
+        if self.group_plain.capacity() == 0 {
+            self.group_plain
                 .reserve(self.group_bytes + (self.group_bytes >> 3));
         }
-        self.group.plain.extend_from_slice(chunk);
-        self.group.chunks.push((fingerprint, chunk.len() as u32));
-        if self.group.plain.len() >= self.group_bytes {
-            self.close_group()?;
+        self.group_plain.extend_from_slice(chunk);
+        self.group_chunks.push(NewChunk {
+            features,
+            last_byte: chunk.last().copied().unwrap_or(0),
+            ..NewChunk::whole(fingerprint, chunk.len() as u32)
+        });
+        if self.group_plain.len() >= self.group_bytes {
+            self.close_group_of_whole()?;
         }
         Ok(())
     }
 
-    /// Closes the open group early, so that what waits for its chunks' places need not wait for
-    /// it to fill. Call it at places that the input alone decides, or packing would depend on
+    /// Closes the open groups early, so that what waits for their chunks' places need not wait for
+    /// them to fill. Call it at places that the input alone decides, or packing would depend on
     /// time.
     ///
     /// # Errors
     /// When the store failed.
     pub fn close_group(&mut self) -> Result<(), WriteError> {
-        if self.group.chunks.is_empty() {
+        self.close_group_of_whole()?;
+        if let Some(deltas) = &mut self.deltas {
+            deltas.close().map_err(|Stopped| self.failure.take())?;
+        }
+        Ok(())
+    }
+
+    fn close_group_of_whole(&mut self) -> Result<(), WriteError> {
+        if self.group_chunks.is_empty() {
             return Ok(());
         }
-        let group = std::mem::take(&mut self.group);
-        let bytes = 2 * group.plain.len();
+        let plain = std::mem::take(&mut self.group_plain);
+        let group = PlainGroup::new(plain, std::mem::take(&mut self.group_chunks), Vec::new());
+        if let Some(deltas) = &mut self.deltas {
+            deltas.closed_whole(self.next_sequence - group.chunks.len() as u64, &group);
+        }
+        let bytes = 2 * group.plain().len();
         let started = Instant::now();
         self.submit(GroupJob::Group(group), bytes)?;
         self.adaptation.group(started.elapsed());
+        if let Some(deltas) = &mut self.deltas {
+            deltas.trim_whole().map_err(|Stopped| self.failure.take())?;
+        }
         if self.index.is_recent_full() {
             // They are durable: what is not is not among them.
             self.index.write_recent()?;
@@ -428,6 +486,16 @@ impl Writer {
         self.totals.filled_bytes += note.filled_bytes;
         self.totals.container_metadata_bytes += note.metadata_bytes;
         self.index.sealed(&note.section, note.metadata_bytes);
+        for (chunk, delta) in note.section.deltas.iter().enumerate() {
+            if let Some(delta) = delta {
+                self.totals.delta_chunks += 1;
+                self.totals.delta_chunk_bytes += u64::from(note.section.lengths[chunk]);
+                self.totals.delta_bytes += u64::from(delta.stored_bytes);
+            }
+        }
+        if let Some(deltas) = &mut self.deltas {
+            deltas.note_own(note.section.id);
+        }
     }
 
     /// Stores a page of metadata, unless it is there already, and says where.
@@ -475,13 +543,22 @@ impl Writer {
     /// When the store failed.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.decide_waiting()?;
-        self.close_group()?;
+        self.close_group_of_whole()?;
         self.submit(GroupJob::Flush, 0)?;
+        if let Some(deltas) = &mut self.deltas {
+            deltas.flush().map_err(|Stopped| self.failure.take())?;
+        }
         self.flushes += 1;
         let placements = Arc::clone(&self.placements);
         let meter = self.chunking.stages.meter(Stage::Index);
         let mut state = lock(&placements.state);
-        while state.flushes < self.flushes {
+        let is_behind = |state: &Placements| {
+            let flushes = |kind| state.of(kind).flushes;
+            let deltas = self.deltas.is_some();
+            flushes(ContainerKind::Data) < self.flushes
+                || (deltas && flushes(ContainerKind::Deltas) < self.flushes)
+        };
+        while is_behind(&state) {
             if state.ended {
                 return Err(self.failure.take());
             }
@@ -546,6 +623,7 @@ impl Drop for Writer {
             // A packer that panicked has ended the placements' wait already.
             let _ = packer.join();
         }
+        self.deltas = None;
         // Nothing is written any more once a writer is gone; a failure was told before, or
         // concerns what nobody refers to.
         let _ = self.puts.wait();

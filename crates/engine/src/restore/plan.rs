@@ -18,7 +18,7 @@ use super::restoring;
 use crate::container::{ContainerId, ContainerKind, ContainerReader, Section};
 use crate::fingerprint::{CheckValue, StreamCheck};
 use crate::pipeline::{ReadingRoom, Stage};
-use crate::recipe::{Recipe, Run};
+use crate::recipe::Recipe;
 
 /// Where restored bytes go. Called from several threads; writes of one stream come in any
 /// order and never overlap.

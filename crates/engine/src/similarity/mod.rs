@@ -10,19 +10,20 @@
 //!
 //! Pure: no I/O, no threads, no randomness. The hot loops are in `kernels::features`.
 
+pub mod base_choice;
 pub mod delta;
 mod detection;
 mod detector;
 mod extractor;
+pub mod index;
 pub mod prefix;
 mod sampling;
 mod super_features;
+mod undelta;
 
 pub use detection::{Detection, DetectionError};
 pub use detector::{DETECTORS, Detector, DetectorInfo, UnknownDetector};
 pub use extractor::FeatureExtractor;
 pub use kernels::features::swpr::SubWindows;
 pub use sampling::{MaskBits, Sampling};
-mod undelta;
-
 pub use undelta::{Undelta, UndeltaError};

@@ -27,7 +27,8 @@ use engine::Engine;
 use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKind};
 use engine::pipeline::{
-    ByteBudget, IncomingStream, PoolOptions, Results, Stage, WriteError, Writer, ordered_pool,
+    ByteBudget, DeltaLevel, IncomingStream, PoolOptions, Results, Stage, WriteError, Writer,
+    ordered_pool,
 };
 use engine::recipe::Recipe;
 use engine::restore::Reader;
@@ -70,6 +71,9 @@ pub enum BackupError {
     /// Somebody asked for a stop. What was stored until then is durable.
     #[error("interrupted; the next backup goes on from what was stored")]
     Interrupted(Box<BackupReport>),
+    /// Deltas are asked for in a repository that was created without them.
+    #[error("the repository was created without deltas (`init --delta off`): it can have none")]
+    NoDeltas,
     /// A thread of the backup ended before its work was done.
     #[error("a worker thread ended unexpectedly; no snapshot was written")]
     WorkerLost,
@@ -164,6 +168,13 @@ impl<'a> RunningBackup<'a> {
         let engine = engine.metered(&progress.stages);
         let engine = match options.rewriting {
             Some(rewriting) => engine.rewriting(rewriting),
+            None => engine,
+        };
+        let engine = match options.deltas {
+            Some(level) if level != DeltaLevel::Off && !repository.config().may_have_deltas() => {
+                return Err(BackupError::NoDeltas);
+            }
+            Some(level) => engine.with_deltas(level.settings()),
             None => engine,
         };
         let snapshot = Snapshot {

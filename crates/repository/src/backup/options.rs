@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use engine::object::ObjectId;
-use engine::pipeline::WriteTotals;
+use engine::pipeline::{DeltaLevel, WriteTotals};
 use engine::rewriting::Rewriting;
 
 use crate::progress::Problem;
@@ -30,6 +30,8 @@ pub struct BackupOptions {
     /// Which duplicates are stored again; what the repository says when not given. Files taken
     /// unchanged from the parent are not read, and stay where they are.
     pub rewriting: Option<Rewriting>,
+    /// How chunks that resemble others are stored; as the repository says when not given.
+    pub deltas: Option<DeltaLevel>,
 }
 
 /// What a backup leaves out.

@@ -20,6 +20,7 @@ pub use stored::UnverifiedConfig;
 use chunking::{OwnParameter, ParameterError, Parameters};
 use engine::format::UnknownFields;
 use engine::object::{ObjectId, ObjectKey, ObjectStore, PutOutcome};
+use engine::pipeline::DeltaLevel;
 use engine::rewriting::Rewriting;
 
 use crate::keys::Secrets;
@@ -76,11 +77,13 @@ pub struct Features {
 impl Features {
     /// Incompatible flag: an encrypted repository whose chunker has no key was asked for.
     pub const UNKEYED_CHUNKER: u64 = 0x1;
+    /// Incompatible flag: there may be containers of deltas.
+    pub const DELTAS: u64 = 0x2;
     /// Incompatible flag: compaction has written containers of several sections.
     pub const MULTI_SECTION: u64 = 0x4;
 
     const READ_ONLY_COMPATIBLE_KNOWN: u64 = 0;
-    const INCOMPATIBLE_KNOWN: u64 = Self::UNKEYED_CHUNKER | Self::MULTI_SECTION;
+    const INCOMPATIBLE_KNOWN: u64 = Self::UNKEYED_CHUNKER | Self::DELTAS | Self::MULTI_SECTION;
 
     fn check_readable(self) -> Result<(), ConfigError> {
         match self.incompatible & !Self::INCOMPATIBLE_KNOWN {
@@ -107,6 +110,8 @@ pub struct Config {
     pub group_bytes: u32,
     /// Which duplicates backups store again, unless a backup says otherwise.
     pub rewriting: Rewriting,
+    /// How backups store chunks that resemble others, unless a backup says otherwise.
+    pub deltas: DeltaLevel,
     /// When it was created, in seconds since 1970.
     pub created_seconds: i64,
     /// Name and version of the program that created it.
@@ -130,6 +135,7 @@ impl Config {
             container_bytes: 4 * MIB,
             group_bytes: MIB,
             rewriting: Rewriting::Off,
+            deltas: DeltaLevel::Off,
             created_seconds,
             program: program.to_owned(),
             features: Features::default(),
@@ -161,7 +167,17 @@ impl Config {
         within(&GROUP_BYTES, "group size", self.group_bytes)?;
         rewriting::validate(&self.rewriting)
             .map_err(|reason| ConfigError::parameter("rewriting", reason))?;
+        if self.deltas != DeltaLevel::Off && !self.may_have_deltas() {
+            let reason = "deltas are asked for, and the flag that says so is not set".to_owned();
+            return Err(ConfigError::parameter("deltas", reason));
+        }
         self.validate_chunker()
+    }
+
+    /// May there be containers of deltas?
+    #[must_use]
+    pub fn may_have_deltas(&self) -> bool {
+        self.features.incompatible & Features::DELTAS != 0
     }
 
     fn validate_chunker(&self) -> Result<(), ConfigError> {

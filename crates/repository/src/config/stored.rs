@@ -5,6 +5,7 @@ use engine::format::{
     DecodeError, Decoder, FieldList, FieldWriter, UnknownFields, put_signed, put_varint,
 };
 use engine::object::{ObjectId, ObjectKey, ObjectStore, StoreError};
+use engine::pipeline::DeltaLevel;
 use engine::rewriting::Rewriting;
 
 use super::rewriting;
@@ -32,6 +33,7 @@ mod tag {
     pub const PROGRAM: u64 = 12;
     pub const ACCELERATION: u64 = 13;
     pub const REWRITING: u64 = 14;
+    pub const DELTAS: u64 = 18;
 }
 
 pub(super) fn encode(config: &Config, secrets: &Secrets) -> Result<Vec<u8>, ConfigError> {
@@ -100,6 +102,9 @@ fn write_body(config: &Config, out: &mut Vec<u8>) {
                 put_varint(value, number);
             }
         });
+    }
+    if let Some(number) = deltas_number(config.deltas) {
+        fields.varint(tag::DELTAS, number);
     }
     fields.unknown(&config.unknown);
     fields.finish(out);
@@ -262,6 +267,7 @@ struct Body {
     chunker_own: OwnParameters,
     acceleration: Acceleration,
     rewriting: Rewriting,
+    deltas: DeltaLevel,
     container_bytes: Option<u32>,
     group_bytes: Option<u32>,
     created_seconds: i64,
@@ -295,6 +301,7 @@ fn read_body(header: &Header, bytes: &[u8]) -> Result<Config, ConfigError> {
         },
         acceleration: body.acceleration,
         rewriting: body.rewriting,
+        deltas: body.deltas,
         container_bytes: body
             .container_bytes
             .ok_or_else(|| missing("the container size"))?,
@@ -307,7 +314,10 @@ fn read_body(header: &Header, bytes: &[u8]) -> Result<Config, ConfigError> {
 }
 
 fn read_fields(bytes: &[u8]) -> Result<Body, DecodeError> {
-    let mut body = Body::default();
+    let mut body = Body {
+        deltas: DeltaLevel::Off,
+        ..Body::default()
+    };
     let mut fields = FieldList::new(bytes);
     while let Some(field) = fields.next_field()? {
         let mut value = Decoder::new(field.value);
@@ -348,6 +358,13 @@ fn read_fields(bytes: &[u8]) -> Result<Body, DecodeError> {
                     continue;
                 }
             },
+            tag::DELTAS => match deltas_of(value.varint()?) {
+                Some(deltas) => body.deltas = deltas,
+                None => {
+                    body.unknown.keep(field)?;
+                    continue;
+                }
+            },
             tag::CREATED => body.created_seconds = value.signed()?,
             tag::PROGRAM => {
                 let text = std::str::from_utf8(value.take(field.value.len())?);
@@ -363,6 +380,20 @@ fn read_fields(bytes: &[u8]) -> Result<Body, DecodeError> {
         value.finish()?;
     }
     Ok(body)
+}
+
+/// The stored number of a level; none where there is nothing to store.
+fn deltas_number(level: DeltaLevel) -> Option<u64> {
+    match level {
+        DeltaLevel::Off => None,
+        DeltaLevel::Fast => Some(1),
+        DeltaLevel::Best => Some(2),
+    }
+}
+
+fn deltas_of(number: u64) -> Option<DeltaLevel> {
+    let mut levels = DeltaLevel::NAMES.iter().map(|(_, level)| *level);
+    levels.find(|&level| deltas_number(level) == Some(number))
 }
 
 /// Pairs of number and value, the numbers rising.

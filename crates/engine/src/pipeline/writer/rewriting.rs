@@ -115,6 +115,7 @@ impl Writer {
                 self.totals.bytes_new += bytes;
             }
         }
-        self.store_chunk(recipe, chunk.fingerprint, chunk.bytes)
+        // Whole: what it is stored again for is not to read other containers.
+        self.store_whole(recipe, chunk.fingerprint, chunk.bytes, Vec::new())
     }
 }

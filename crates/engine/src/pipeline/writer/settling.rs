@@ -7,7 +7,8 @@
 use std::sync::{Arc, PoisonError};
 
 use super::{WriteError, Writer};
-use crate::pipeline::budget::lock;
+use crate::container::ContainerKind;
+use crate::pipeline::budget::{Stopped, lock};
 use crate::pipeline::pending::PendingRecipe;
 use crate::pipeline::stages::Stage;
 use crate::recipe::{ContainerTable, RECIPE_LEVEL_MAX, RUNS_PER_PAGE_MAX, Recipe, RecipePage, Run};
@@ -60,9 +61,15 @@ impl Writer {
             self.decide_waiting()?;
             recipe.take_decisions();
         }
-        let first_in_group = self.next_sequence - self.group.chunks.len() as u64;
-        if recipe.needs() > first_in_group {
-            self.close_group()?;
+        let first_in_group = self.next_sequence - self.group_chunks.len() as u64;
+        if recipe.needs(ContainerKind::Data) > first_in_group {
+            self.close_group_of_whole()?;
+        }
+        let needed = recipe.needs(ContainerKind::Deltas);
+        if let Some(deltas) = &mut self.deltas
+            && !deltas.is_closed(needed)
+        {
+            deltas.close().map_err(|Stopped| self.failure.take())?;
         }
         let placements = Arc::clone(&self.placements);
         let meter = self.chunking.stages.meter(Stage::Index);

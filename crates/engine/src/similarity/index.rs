@@ -1,0 +1,361 @@
+//! Which chunks have a super-feature: bounded memory, newest first (Odess, §2.2 and §4.4).
+//!
+//! Enter: super-features of chunks that may be bases, each chunk under a number of the caller's choice
+//! that is the higher the newer the chunk is. Leave: numbers of chunks that share some of given
+//! super-features, and how many.
+//!
+//! A table of lines of 64 bytes, ten entries each: 20 bits of the hashed super-feature (which with the
+//! number of the line are all 32, so that only equal super-features meet), 4 of the chunk's depth,
+//! 24 of its number. The table starts small and doubles while its limit allows; then a new entry takes
+//! the place of the oldest in its line, or, where its chunk is not newer than any there
+//! ([`SuperFeatureIndex::insert`]), none. 64 MiB hold 10.5 million entries: 3.5 million chunks of three
+//! super-features; what forgetting the others costs is measured in docs/design/0013. A super-feature that
+//! many chunks share keeps the newest [`SAME_MAX`].
+
+/// Greatest number of a chunk, plus one.
+pub const NUMBER_END: u32 = 1 << 24;
+
+/// Entries in a line.
+const LINE_ENTRIES: usize = 10;
+
+/// Chunks that are kept for one super-feature.
+pub const SAME_MAX: usize = 4;
+
+/// Lines of the smallest table, as a power of two: with the 20 bits of an entry, 32 bits.
+const LINE_BITS_MIN: u32 = 12;
+
+/// Lines of the largest table, as a power of two: 4 GiB.
+const LINE_BITS_MAX: u32 = 26;
+
+/// The table doubles when so many entries a line are there on average.
+const ENTRIES_A_LINE: usize = 7;
+
+/// A chunk that shares super-features with another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its number.
+    pub number: u32,
+    /// Deltas from it to a chunk that is stored whole.
+    pub depth: u8,
+    /// How many super-features the two share.
+    pub shared: u8,
+}
+
+/// One entry, as 48 bits: hash 20, depth 4, number 24.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry(u64);
+
+impl Entry {
+    fn new(hash: u32, depth: u8, number: u32) -> Self {
+        let hash = u64::from(hash & 0xf_ffff);
+        Self(hash << 28 | u64::from(depth & 15) << 24 | u64::from(number))
+    }
+
+    fn hash(self) -> u32 {
+        (self.0 >> 28) as u32
+    }
+
+    fn depth(self) -> u8 {
+        (self.0 >> 24 & 15) as u8
+    }
+
+    fn number(self) -> u32 {
+        (self.0 & 0xff_ffff) as u32
+    }
+}
+
+/// Ten entries in the cache line that holds them; number 0 is that of a free one.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+struct Line([u16; 32]);
+
+impl Line {
+    fn get(&self, at: usize) -> Option<Entry> {
+        let parts = &self.0[3 * at..3 * at + 3];
+        let entry = u64::from(parts[0]) << 32 | u64::from(parts[1]) << 16 | u64::from(parts[2]);
+        (entry & 0xff_ffff != 0).then_some(Entry(entry))
+    }
+
+    fn set(&mut self, at: usize, entry: Option<Entry>) {
+        let entry = entry.map_or(0, |entry| entry.0);
+        let parts = [(entry >> 32) as u16, (entry >> 16) as u16, entry as u16];
+        self.0[3 * at..3 * at + 3].copy_from_slice(&parts);
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (usize, Entry)> {
+        (0..LINE_ENTRIES).filter_map(|at| Some((at, self.get(at)?)))
+    }
+}
+
+/// Finds chunks by their super-features.
+#[derive(Debug)]
+pub struct SuperFeatureIndex {
+    lines: Vec<Line>,
+    line_bits: u32,
+    line_bits_max: u32,
+    entries: usize,
+}
+
+impl SuperFeatureIndex {
+    /// An index that takes at most `memory_bytes`, but 256 KiB.
+    #[must_use]
+    pub fn new(memory_bytes: usize) -> Self {
+        let lines = (memory_bytes / size_of::<Line>()).max(1);
+        Self {
+            lines: Vec::new(),
+            line_bits: LINE_BITS_MIN,
+            line_bits_max: lines.ilog2().clamp(LINE_BITS_MIN, LINE_BITS_MAX),
+            entries: 0,
+        }
+    }
+
+    /// Memory that it takes just now.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.lines.len() * size_of::<Line>()
+    }
+
+    /// Entries that are in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// Is nothing in it?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// Can it take nothing more without forgetting something?
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.line_bits == self.line_bits_max && self.entries >= self.lines.len() * ENTRIES_A_LINE
+    }
+
+    /// The chunk of that number, from 1 to [`NUMBER_END`], may be a base for what shares one of these
+    /// super-features. `depth`, at most 15, says how deep it lies itself.
+    pub fn insert(&mut self, super_features: &[u32], number: u32, depth: u8) {
+        assert!(number > 0 && number < NUMBER_END && depth < 16);
+        if self.lines.is_empty() {
+            self.lines = vec![Line::default(); 1 << self.line_bits];
+        }
+        for (place, &super_feature) in super_features.iter().enumerate() {
+            if self.entries >= self.lines.len() * ENTRIES_A_LINE {
+                self.grow();
+            }
+            let hash = hashed(place, super_feature);
+            let line = &mut self.lines[(hash >> (32 - self.line_bits)) as usize];
+            let entry = Entry::new(hash, depth, number);
+            self.entries += usize::from(put(line, entry));
+        }
+    }
+
+    fn grow(&mut self) {
+        if self.line_bits >= self.line_bits_max {
+            return;
+        }
+        let before = std::mem::take(&mut self.lines);
+        self.line_bits += 1;
+        self.lines = vec![Line::default(); 1 << self.line_bits];
+        // Of the 32 bits of a hash a line's number has the first ones, an entry the last 20: the bit by
+        // which a line falls into two is among these.
+        let bit = 32 - self.line_bits;
+        self.entries = 0;
+        for (number, line) in before.iter().enumerate() {
+            for (_, entry) in line.entries() {
+                let half = (entry.hash() >> bit & 1) as usize;
+                self.entries += usize::from(put(&mut self.lines[2 * number + half], entry));
+            }
+        }
+    }
+
+    /// The chunks that share some of these super-features, each once, in the order in which they are
+    /// found: by the first super-feature that they share, among those the newest first.
+    pub fn candidates(&self, super_features: &[u32], out: &mut Vec<Candidate>) {
+        out.clear();
+        if self.lines.is_empty() {
+            return;
+        }
+        for (place, &super_feature) in super_features.iter().enumerate() {
+            let hash = hashed(place, super_feature);
+            let line = &self.lines[(hash >> (32 - self.line_bits)) as usize];
+            let first = out.len();
+            for (_, entry) in line.entries() {
+                if entry.hash() != hash & 0xf_ffff {
+                    continue;
+                }
+                let number = entry.number();
+                match out.iter_mut().find(|candidate| candidate.number == number) {
+                    Some(candidate) => candidate.shared += 1,
+                    None => out.push(Candidate {
+                        number,
+                        depth: entry.depth(),
+                        shared: 1,
+                    }),
+                }
+            }
+            out[first..].sort_unstable_by_key(|candidate| std::cmp::Reverse(candidate.number));
+        }
+    }
+
+    /// Subtracts `step` from all numbers and forgets the chunks that have none any more.
+    pub fn renumber(&mut self, step: u32) {
+        self.entries = 0;
+        for line in &mut self.lines {
+            for at in 0..LINE_ENTRIES {
+                let Some(entry) = line.get(at) else {
+                    continue;
+                };
+                let number = entry
+                    .number()
+                    .checked_sub(step)
+                    .filter(|&number| number > 0);
+                let moved = number.map(|number| Entry::new(entry.hash(), entry.depth(), number));
+                line.set(at, moved);
+                self.entries += usize::from(moved.is_some());
+            }
+        }
+    }
+}
+
+/// All bits of a super-feature, spread out; different for each place among a chunk's super-features, so
+/// that only those of the same place meet.
+fn hashed(place: usize, super_feature: u32) -> u32 {
+    let salted = super_feature ^ (place as u32).wrapping_mul(0x85eb_ca6b);
+    let mixed = (salted ^ salted >> 16).wrapping_mul(0x7feb_352d);
+    let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x846c_a68b);
+    mixed ^ mixed >> 16
+}
+
+/// Puts an entry into a line; says whether the line has one more.
+fn put(line: &mut Line, entry: Entry) -> bool {
+    let (mut same, mut oldest_same) = (0, None);
+    let (mut free, mut oldest) = (None, None);
+    for at in 0..LINE_ENTRIES {
+        let Some(there) = line.get(at) else {
+            free = free.or(Some(at));
+            continue;
+        };
+        let age = (there.number(), at);
+        oldest = Some(oldest.map_or(age, |oldest: (u32, usize)| oldest.min(age)));
+        if there.hash() == entry.hash() {
+            same += 1;
+            oldest_same = Some(oldest_same.map_or(age, |oldest: (u32, usize)| oldest.min(age)));
+        }
+    }
+    let leaving = match (free, oldest_same, oldest) {
+        (_, Some(leaving), _) if same >= SAME_MAX => Some(leaving),
+        (Some(at), _, _) => {
+            line.set(at, Some(entry));
+            return true;
+        }
+        (None, _, leaving) => leaving,
+    };
+    if let Some((number, at)) = leaving
+        && number < entry.number()
+    {
+        line.set(at, Some(entry));
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn numbers(index: &SuperFeatureIndex, super_features: &[u32]) -> Vec<u32> {
+        let mut found = Vec::new();
+        index.candidates(super_features, &mut found);
+        found.iter().map(|candidate| candidate.number).collect()
+    }
+
+    /// Any 32 bits that belong together.
+    fn features(seed: u32) -> [u32; 3] {
+        [1, 2, 3].map(|place| hashed(place, seed.wrapping_mul(0x9e37_79b9)))
+    }
+
+    #[test]
+    fn chunks_are_found_by_what_they_share() {
+        let mut index = SuperFeatureIndex::new(1 << 20);
+        assert!(numbers(&index, &[1, 2, 3]).is_empty());
+        index.insert(&[1, 2, 3], 7, 0);
+        index.insert(&[9, 2, 3], 8, 5);
+        index.insert(&[2, 3, 1], 9, 0);
+        let mut found = Vec::new();
+        index.candidates(&[4, 2, 3], &mut found);
+        let expected = [(8, 5, 2), (7, 0, 2)].map(|(number, depth, shared)| Candidate {
+            number,
+            depth,
+            shared,
+        });
+        assert_eq!(found, expected);
+        assert_eq!(numbers(&index, &[1, 5, 5]), [7]);
+        assert_eq!(
+            numbers(&index, &[3, 9, 9]),
+            [] as [u32; 0],
+            "of another place"
+        );
+    }
+
+    #[test]
+    fn the_newest_of_many_with_the_same_are_kept() {
+        let mut index = SuperFeatureIndex::new(1 << 20);
+        for number in [5, 3, 9, 7, 2, 8] {
+            index.insert(&[1], number, 0);
+        }
+        assert_eq!(numbers(&index, &[1]), [9, 8, 7, 5]);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_oldest_leave() {
+        let mut index = SuperFeatureIndex::new(1 << 20);
+        let count = 200_000;
+        for number in 1..count {
+            index.insert(&features(number), number, 0);
+        }
+        assert_eq!(index.memory_bytes(), 1 << 20);
+        assert!(index.is_full() && index.len() > 150_000);
+        let found = |number| numbers(&index, &features(number)).contains(&number);
+        let recent = (count - 20_000..count)
+            .filter(|&number| found(number))
+            .count();
+        assert!(recent > 19_900, "{recent} of the newest 20,000");
+        assert!(!(1..20_000).any(found));
+        // What is older than all that is there finds no place.
+        let before = index.len();
+        let mut index = index;
+        index.insert(&features(1), 1, 0);
+        assert_eq!(index.len(), before);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn with_room_it_is_a_map(seeds in prop::collection::vec(0u32..3000, 0..20_000)) {
+            let mut index = SuperFeatureIndex::new(64 << 20);
+            let mut model: HashMap<u32, Vec<u32>> = HashMap::new();
+            for (number, &seed) in (1..).zip(&seeds) {
+                index.insert(&features(seed), number, (number % 16) as u8);
+                model.entry(seed).or_default().push(number);
+            }
+            for (&seed, all) in &model {
+                let newest: Vec<u32> = all.iter().rev().take(SAME_MAX).copied().collect();
+                let mut found = Vec::new();
+                index.candidates(&features(seed), &mut found);
+                let with_all: Vec<_> = found.iter().filter(|found| found.shared == 3).collect();
+                prop_assert_eq!(with_all.iter().map(|found| found.number).collect::<Vec<_>>(), newest);
+                prop_assert!(with_all.iter().all(|found| u32::from(found.depth) == found.number % 16));
+            }
+            index.renumber(1000);
+            for (&seed, all) in &model {
+                let all = all.iter().rev().take(SAME_MAX);
+                let left: Vec<u32> = all.filter_map(|number| number.checked_sub(1000)).filter(|&n| n > 0).collect();
+                prop_assert_eq!(numbers(&index, &features(seed)), left);
+            }
+        }
+    }
+}
