@@ -17,7 +17,7 @@ pub enum Isa {
     /// x86-64 with SSE4.1 (and what stands below it, SSSE3): from about 2008 on. Only the kernels of
     /// features have a form for it, the one that their paper measures; others run the scalar form.
     Sse41,
-    /// x86-64 with AVX2, BMI1, BMI2, LZCNT, PCLMULQDQ and AES-NI: from about 2013 on.
+    /// x86-64 with AVX2, POPCNT, BMI1, BMI2, LZCNT, PCLMULQDQ and AES-NI: from about 2013 on.
     Avx2,
     /// x86-64 with AVX-512 (F, BW, CD, DQ, VL, VBMI, VBMI2), GFNI, VPCLMULQDQ and VAES beside all
     /// of [`Isa::Avx2`]: Intel from Ice Lake, AMD from Zen 4 on.
@@ -96,6 +96,7 @@ fn has_sse41() -> bool {
 fn has_avx2() -> bool {
     has_sse41()
         && is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("lzcnt")

@@ -20,13 +20,25 @@
 //! and a multiple of what a loop takes at once, the last ones moved back to where they fit. So there
 //! are no rests. Hashes that count are collected, and [`Transforms::apply`] takes many at once.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 pub mod gear;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub mod rabin;
 pub mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod sse41;
 pub mod swpr;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod swpr_kernel;
 #[cfg(test)]
 mod tests;
 mod transforms;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod transforms_kernel;
 
 pub use transforms::{TRANSFORMS_MOST, Transforms};
 
@@ -77,6 +89,26 @@ impl<'a> Collector<'a> {
         self.count += 1;
     }
 
+    /// Sees that `count` more have room.
+    #[inline(always)]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    fn make_room(&mut self, count: usize) {
+        if self.count + count > COLLECTED {
+            self.flush();
+        }
+    }
+
+    /// Takes the first `count` of these.
+    ///
+    /// # Panics
+    /// When there is no room for all of them.
+    #[inline(always)]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    fn push_some<const LANES: usize>(&mut self, values: &[u32; LANES], count: usize) {
+        self.values[self.count..][..LANES].copy_from_slice(values);
+        self.count += count;
+    }
+
     #[cold]
     #[inline(never)]
     fn flush(&mut self) {
@@ -91,4 +123,55 @@ impl<'a> Collector<'a> {
         self.flush();
         self.is_any
     }
+}
+
+/// Below this bound more than one hash in 32 is sampled, too many for what supposes that they are few.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const DENSE_BELOW: u32 = 0xf800_0000 - 1;
+
+/// Shuffles that make the four big-endian numbers which begin at byte 4k, 4k + 1, 4k + 2, 4k + 3 of 16
+/// bytes; the last of bytes that begin 3 later.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const NUMBERS: [[u8; 16]; 4] = {
+    let mut shuffles = [[0; 16]; 4];
+    let mut index = 0;
+    while index < 64 {
+        let (row, lane, byte) = (index / 16, index / 4 % 4, index % 4);
+        let begin = if row == 3 { 9 } else { 4 * row };
+        shuffles[row][4 * lane + byte] = (begin + lane + 3 - byte) as u8;
+        index += 1;
+    }
+    shuffles
+};
+
+/// For each set of `LANES` lanes these lanes, close together.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const fn kept_places<const LANES: usize, const SETS: usize>() -> [[u8; LANES]; SETS] {
+    let mut places = [[0; LANES]; SETS];
+    let mut set = 0;
+    while set < SETS {
+        let (mut lane, mut count) = (0, 0);
+        while lane < LANES {
+            if set >> lane & 1 == 1 {
+                places[set][count] = lane as u8;
+                count += 1;
+            }
+            lane += 1;
+        }
+        set += 1;
+    }
+    places
+}
+
+/// The same for the bytes of four lanes of four.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const fn places_of_bytes(lanes: &[[u8; 4]; 16]) -> [[u8; 16]; 16] {
+    let mut places = [[0; 16]; 16];
+    let mut index = 0;
+    while index < 256 {
+        let (set, byte) = (index / 16, index % 16);
+        places[set][byte] = 4 * lanes[set][byte / 4] + (byte % 4) as u8;
+        index += 1;
+    }
+    places
 }

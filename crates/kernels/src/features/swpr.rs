@@ -61,8 +61,33 @@ pub fn minima(
     minima: &mut [u32],
 ) -> bool {
     let mut collector = Collector::new(isa, transforms, minima);
-    by_recurrence(windows, boundary, chunk, &mut collector);
+    let is_done = windows == SubWindows::Four && four(isa, boundary, chunk, &mut collector);
+    if !is_done {
+        by_recurrence(windows, boundary, chunk, &mut collector);
+    }
     collector.finish()
+}
+
+/// Sub-windows of four bytes by the form of this level; says whether there is one for such a chunk.
+fn four(isa: Isa, boundary: u64, chunk: &[u8], collector: &mut Collector<'_>) -> bool {
+    let Ok(boundary) = u32::try_from(boundary) else {
+        return false;
+    };
+    match isa.or_scalar() {
+        // SAFETY: the machine has the features.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { super::avx512::swpr_four(boundary, chunk, collector) },
+        // SAFETY: the machine has the features.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { super::avx2::swpr_four(boundary, chunk, collector) },
+        // SAFETY: the machine has the features.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Sse41 => unsafe { super::sse41::swpr_four(boundary, chunk, collector) },
+        // SAFETY: the machine has the features.
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => unsafe { super::neon::swpr_four(boundary, chunk, collector) },
+        _ => false,
+    }
 }
 
 /// Algorithm 1: one hash after another, each from the one of a sub-window before.
