@@ -18,12 +18,12 @@ use crate::isa::Isa;
 use crate::marks::{Marks, Masks};
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
-mod avx512;
+pub(crate) mod avx512;
 mod kernel;
 #[cfg(target_arch = "aarch64")]
-mod neon;
+pub(crate) mod neon;
 
 /// Bytes of a lane that are turned together.
 pub(crate) const GROUP: usize = 16;

@@ -1,17 +1,20 @@
 //! The level of AVX2: eight numbers of 32 bits, two lanes of a chunk at once.
 
+use super::rabin_kernel::rabin_kernel;
 use super::swpr_kernel::swpr_kernel;
 use super::transforms::MANY;
 use super::transforms_kernel::transforms_kernel;
 use super::{
     Collector, DENSE_BELOW, NUMBERS, TRANSFORMS_MOST, Transforms, WINDOW_BYTES, kept_places,
 };
+use crate::linear::Linear;
 use std::arch::x86_64::{
     __m256i as V, _mm_loadl_epi64, _mm_loadu_si128, _mm256_add_epi32, _mm256_broadcastsi128_si256,
     _mm256_castsi128_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cvtepu8_epi32,
     _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_max_epu32, _mm256_min_epu32,
     _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mullo_epi32, _mm256_permutevar8x32_epi32,
     _mm256_set1_epi32, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_storeu_si256,
+    _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16,
 };
 
 const LANES: usize = 8;
@@ -20,7 +23,8 @@ const PARTS: usize = 2;
 /// For each set of lanes, these lanes, close together.
 static KEPT: [[u8; LANES]; 1 << LANES] = kept_places();
 
-transforms_kernel!("avx2,popcnt");
+transforms_kernel!("avx2");
+rabin_kernel!("avx2", avx2);
 swpr_kernel!("avx2,popcnt");
 
 #[inline]
@@ -125,4 +129,18 @@ fn keep(hashes: V, bound: V, collector: &mut Collector<'_>) {
     let places = _mm256_cvtepu8_epi32(unsafe { _mm_loadl_epi64(places.as_ptr().cast()) });
     let kept = store(_mm256_permutevar8x32_epi32(hashes, places));
     collector.push_some(&kept, lanes.count_ones() as usize);
+}
+
+/// Words of 32 bits of four planes of bytes, the lowest first.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn words([a, b, c, d]: [V; 4]) -> [V; 4] {
+    let (low, high) = (_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b));
+    let (low_above, high_above) = (_mm256_unpacklo_epi8(c, d), _mm256_unpackhi_epi8(c, d));
+    [
+        _mm256_unpacklo_epi16(low, low_above),
+        _mm256_unpackhi_epi16(low, low_above),
+        _mm256_unpacklo_epi16(high, high_above),
+        _mm256_unpackhi_epi16(high, high_above),
+    ]
 }

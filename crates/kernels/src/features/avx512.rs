@@ -1,21 +1,25 @@
 //! The level of AVX-512: sixteen numbers of 32 bits, four lanes of a chunk at once.
 
+use super::rabin_kernel::rabin_kernel;
 use super::swpr_kernel::swpr_kernel;
 use super::transforms::MANY;
 use super::transforms_kernel::transforms_kernel;
 use super::{Collector, DENSE_BELOW, NUMBERS, TRANSFORMS_MOST, Transforms, WINDOW_BYTES};
+use crate::linear::Linear;
 use std::arch::x86_64::{
     __m512i as V, _mm_loadu_si128, _mm512_add_epi32, _mm512_broadcast_i32x4,
     _mm512_castsi128_si512, _mm512_cmpge_epu32_mask, _mm512_loadu_si512,
     _mm512_mask_broadcast_i32x4, _mm512_maskz_compress_epi32, _mm512_max_epu32, _mm512_min_epu32,
     _mm512_mullo_epi32, _mm512_reduce_min_epu32, _mm512_set1_epi32, _mm512_shuffle_epi8,
-    _mm512_slli_epi32, _mm512_storeu_si512,
+    _mm512_slli_epi32, _mm512_storeu_si512, _mm512_unpackhi_epi8, _mm512_unpackhi_epi16,
+    _mm512_unpacklo_epi8, _mm512_unpacklo_epi16,
 };
 
 const LANES: usize = 16;
 const PARTS: usize = 4;
 
-transforms_kernel!("avx512f,avx512bw,popcnt");
+transforms_kernel!("avx512f,avx512bw");
+rabin_kernel!("avx512f,avx512bw,gfni", avx512);
 swpr_kernel!("avx512f,avx512bw,popcnt");
 
 #[inline]
@@ -114,4 +118,18 @@ fn keep(hashes: V, bound: V, collector: &mut Collector<'_>) {
     let reached = _mm512_cmpge_epu32_mask(hashes, bound);
     let kept = store(_mm512_maskz_compress_epi32(reached, hashes));
     collector.push_some(&kept, reached.count_ones() as usize);
+}
+
+/// Words of 32 bits of four planes of bytes, the lowest first.
+#[inline]
+#[target_feature(enable = "avx512bw")]
+fn words([a, b, c, d]: [V; 4]) -> [V; 4] {
+    let (low, high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
+    let (low_above, high_above) = (_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d));
+    [
+        _mm512_unpacklo_epi16(low, low_above),
+        _mm512_unpackhi_epi16(low, low_above),
+        _mm512_unpacklo_epi16(high, high_above),
+        _mm512_unpackhi_epi16(high, high_above),
+    ]
 }

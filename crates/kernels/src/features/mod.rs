@@ -28,6 +28,8 @@ pub mod gear;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 pub mod rabin;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod rabin_kernel;
 pub mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sse41;

@@ -1,5 +1,6 @@
 //! The level of NEON: four numbers of 32 bits.
 
+use super::rabin_kernel::rabin_kernel;
 use super::swpr_kernel::swpr_kernel;
 use super::transforms::MANY;
 use super::transforms_kernel::transforms_kernel;
@@ -7,10 +8,12 @@ use super::{
     Collector, DENSE_BELOW, NUMBERS, TRANSFORMS_MOST, Transforms, WINDOW_BYTES, kept_places,
     places_of_bytes,
 };
+use crate::linear::Linear;
 use std::arch::aarch64::{
-    uint32x4_t as V, vaddq_u32, vaddvq_u32, vandq_u32, vcgeq_u32, vdupq_n_u32, vld1q_u8, vld1q_u32,
-    vmaxq_u32, vmaxvq_u32, vminq_u32, vminvq_u32, vmulq_u32, vqtbl1q_u8, vreinterpretq_u8_u32,
-    vreinterpretq_u32_u8, vshlq_n_u32, vst1q_u32,
+    uint8x16_t, uint32x4_t as V, vaddq_u32, vaddvq_u32, vandq_u32, vcgeq_u32, vdupq_n_u32,
+    vld1q_u8, vld1q_u32, vmaxq_u32, vmaxvq_u32, vminq_u32, vminvq_u32, vmulq_u32, vqtbl1q_u8,
+    vreinterpretq_u8_u32, vreinterpretq_u16_u8, vreinterpretq_u32_u8, vreinterpretq_u32_u16,
+    vshlq_n_u32, vst1q_u32, vzip1q_u8, vzip1q_u16, vzip2q_u8, vzip2q_u16,
 };
 
 const LANES: usize = 4;
@@ -20,6 +23,7 @@ const PARTS: usize = 1;
 static KEPT: [[u8; 16]; 1 << LANES] = places_of_bytes(&kept_places());
 
 transforms_kernel!("neon");
+rabin_kernel!("neon", neon);
 swpr_kernel!("neon");
 
 #[inline]
@@ -119,4 +123,19 @@ fn keep(hashes: V, bound: V, collector: &mut Collector<'_>) {
     // SAFETY: 16 bytes are there.
     let places = vreinterpretq_u32_u8(unsafe { vld1q_u8(places.as_ptr()) });
     collector.push_some(&store(numbers(hashes, places)), reached as usize >> 4);
+}
+
+/// Words of 32 bits of four planes of bytes, the lowest first.
+#[inline]
+#[target_feature(enable = "neon")]
+fn words([a, b, c, d]: [uint8x16_t; 4]) -> [V; 4] {
+    let halves = |a, b| [vzip1q_u8(a, b), vzip2q_u8(a, b)].map(vreinterpretq_u16_u8);
+    let ([low, high], [low_above, high_above]) = (halves(a, b), halves(c, d));
+    [
+        vzip1q_u16(low, low_above),
+        vzip2q_u16(low, low_above),
+        vzip1q_u16(high, high_above),
+        vzip2q_u16(high, high_above),
+    ]
+    .map(vreinterpretq_u32_u16)
 }

@@ -22,7 +22,7 @@
 macro_rules! swpr_kernel {
     ($features:literal) => {
         /// Lanes of a chunk.
-        const PLACES: usize = 2 * PARTS;
+        const SEGMENTS: usize = 2 * PARTS;
 
         /// Collects hashes of at least `boundary`; says whether the chunk is long enough for it.
         #[target_feature(enable = $features)]
@@ -32,7 +32,7 @@ macro_rules! swpr_kernel {
             collector: &mut Collector<'_>,
         ) -> bool {
             let windows = (chunk.len() + 1).saturating_sub(WINDOW_BYTES);
-            let lane = windows.div_ceil(PLACES).next_multiple_of(16);
+            let lane = windows.div_ceil(SEGMENTS).next_multiple_of(16);
             if windows < lane || windows == 0 {
                 return false;
             }
@@ -49,7 +49,7 @@ macro_rules! swpr_kernel {
         fn swpr_lanes<const IS_DENSE: bool>(
             boundary: u32,
             chunk: &[u8],
-            starts: &[usize; PLACES],
+            starts: &[usize; SEGMENTS],
             lane: usize,
             collector: &mut Collector<'_>,
         ) {
@@ -59,7 +59,7 @@ macro_rules! swpr_kernel {
                     .iter()
                     .all(|start| start + lane + WINDOW_BYTES - 1 <= chunk.len())
             );
-            let places: [*const u8; PLACES] =
+            let places: [*const u8; SEGMENTS] =
                 std::array::from_fn(|place| chunk.as_ptr().wrapping_add(starts[place]));
             let (first, second) = places.split_at(PARTS);
             let first: &[*const u8; PARTS] = first.try_into().expect("half of the places");

@@ -10,7 +10,7 @@ use std::arch::x86_64::{
     _mm256_srli_epi16, _mm256_unpackhi_epi8, _mm256_unpacklo_epi8, _mm256_xor_si256,
 };
 
-const LANES: usize = 32;
+pub(crate) const LANES: usize = 32;
 const TURNED: usize = WINDOW_HIGHEST + BLOCK / LANES;
 
 linear_kernel!("avx2");
@@ -68,6 +68,16 @@ unsafe fn load(place: *const u8, apart: usize) -> V {
         // SAFETY: as the caller promises.
         unsafe { _mm_loadu_si128(place.add(part * apart).cast()) }
     };
+    _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(part(0)), part(1))
+}
+
+/// # Safety
+/// 16 bytes must be there at each place.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn load_each(places: [*const u8; LANES / GROUP]) -> V {
+    // SAFETY: as the caller promises.
+    let part = |part: usize| unsafe { _mm_loadu_si128(places[part].cast()) };
     _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(part(0)), part(1))
 }
 

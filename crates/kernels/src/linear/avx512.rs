@@ -10,7 +10,7 @@ use std::arch::x86_64::{
     _mm512_unpacklo_epi8, _mm512_xor_si512,
 };
 
-const LANES: usize = 64;
+pub(crate) const LANES: usize = 64;
 const TURNED: usize = WINDOW_HIGHEST + BLOCK / LANES;
 
 linear_kernel!("avx512f,avx512bw,gfni");
@@ -60,6 +60,19 @@ unsafe fn load(place: *const u8, apart: usize) -> V {
         // SAFETY: as the caller promises.
         unsafe { _mm_loadu_si128(place.add(part * apart).cast()) }
     };
+    let row = _mm512_castsi128_si512(part(0));
+    let row = _mm512_mask_broadcast_i32x4(row, 0x00f0, part(1));
+    let row = _mm512_mask_broadcast_i32x4(row, 0x0f00, part(2));
+    _mm512_mask_broadcast_i32x4(row, 0xf000, part(3))
+}
+
+/// # Safety
+/// 16 bytes must be there at each place.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load_each(places: [*const u8; LANES / GROUP]) -> V {
+    // SAFETY: as the caller promises.
+    let part = |part: usize| unsafe { _mm_loadu_si128(places[part].cast()) };
     let row = _mm512_castsi128_si512(part(0));
     let row = _mm512_mask_broadcast_i32x4(row, 0x00f0, part(1));
     let row = _mm512_mask_broadcast_i32x4(row, 0x0f00, part(2));

@@ -4,7 +4,7 @@
 /// The functions of a level, in a module that has
 /// - `V`, a register of `LANES` bytes, and `TURNED`, how many of them a block and a window need;
 /// - `Maps`, the linear maps, `split`, what they are applied to, and `apply`;
-/// - `load`, 16 bytes of lanes that are 16 apart; `low` and `high`, which interleave the halves of
+/// - `load`, 16 bytes of lanes that are 16 apart, `load_each`, those of any places; `low` and `high`, which interleave the halves of
 ///   parts of 16 bytes; `zero`, `splat`, `xor`, `differing` (`rest | (hash ^ value) & mask`), `zeros`
 ///   (which bytes are zero, as bits).
 macro_rules! linear_kernel {
@@ -65,6 +65,52 @@ macro_rules! linear_kernel {
                     }
                 }
                 from += LANES * lane;
+            }
+        }
+
+        /// Hands out the hashes of all windows of lanes that begin anywhere, for windows of two groups:
+        /// `steps + 1` times a hash of every lane, which has so many windows. In each 16 bytes of a
+        /// register byte b is of lane 16 k + b, as they come.
+        ///
+        /// # Panics
+        /// When windows have another size, a lane does not lie in the data, or `steps` is not a multiple
+        /// of a group.
+        #[target_feature(enable = $features)]
+        pub(crate) fn roll<const PLANES: usize, const FED: bool>(
+            linear: &Linear<PLANES, FED>,
+            data: &[u8],
+            starts: &[usize; LANES],
+            steps: usize,
+            mut take: impl FnMut([V; PLANES]),
+        ) {
+            assert!(linear.window_bytes == 2 * GROUP && steps.is_multiple_of(GROUP));
+            let is_inside = |start: &usize| start + 2 * GROUP + steps <= data.len();
+            assert!(starts.iter().all(is_inside), "lanes lie in the data");
+            let maps = Maps::new(linear);
+            let group = |index: usize| {
+                let row = |row: usize| {
+                    let place = |part: usize| {
+                        data.as_ptr()
+                            .wrapping_add(starts[part * GROUP + row] + index)
+                    };
+                    // SAFETY: lanes lie in the data, and `index` at least 16 bytes before their end.
+                    unsafe { load_each(std::array::from_fn(place)) }
+                };
+                transposed(row)
+            };
+            let mut window = [group(0), group(GROUP)];
+            let mut hash = [zero(); PLANES];
+            for entering in window.into_iter().flatten() {
+                hash = advance(&maps, &hash, entering, None);
+            }
+            take(hash);
+            for index in (0..steps).step_by(GROUP) {
+                let entered = group(2 * GROUP + index);
+                for step in 0..GROUP {
+                    hash = advance(&maps, &hash, entered[step], Some(window[0][step]));
+                    take(hash);
+                }
+                window = [window[1], entered];
             }
         }
 
@@ -141,6 +187,13 @@ macro_rules! linear_kernel {
                 // SAFETY: the last lane's bytes lie in the block.
                 unsafe { load(block.as_ptr().add(index + row * lane), GROUP * lane) }
             };
+            transposed(row)
+        }
+
+        /// Sixteen rows of 16 bytes a lane, turned.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn transposed(row: impl Fn(usize) -> V) -> [V; GROUP] {
             // Written out, for loops over registers would put them into memory.
             let rows = [
                 row(0),

@@ -9,7 +9,7 @@ use std::arch::aarch64::{
     vzip1q_u8, vzip2q_u8,
 };
 
-const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 const TURNED: usize = WINDOW_HIGHEST + BLOCK / LANES;
 
 linear_kernel!("neon");
@@ -53,6 +53,15 @@ fn apply(tables: &[V; 2], [low, high]: [V; 2]) -> V {
 unsafe fn load(place: *const u8, _: usize) -> V {
     // SAFETY: as the caller promises.
     unsafe { vld1q_u8(place) }
+}
+
+/// # Safety
+/// 16 bytes must be there at each place.
+#[inline]
+#[target_feature(enable = "neon")]
+unsafe fn load_each(places: [*const u8; LANES / GROUP]) -> V {
+    // SAFETY: as the caller promises.
+    unsafe { vld1q_u8(places[0]) }
 }
 
 #[inline]
