@@ -8,7 +8,7 @@
 use super::matching::word;
 
 /// Every so many positions of a base are entered: an agreement of 7 + this many bytes is found.
-const STEP: usize = 4;
+const STEP: usize = 8;
 
 /// Least and most binary logarithm of the slots that a base uses.
 const SLOT_BITS: std::ops::RangeInclusive<u32> = 8..=20;

@@ -13,6 +13,9 @@ use super::{DELTA_SIDE_BYTES_MAX, INSERT_ESCAPE, Jump};
 /// Bytes that base and target must agree in for a copy.
 const MATCH_BYTES_MIN: usize = 8;
 
+/// Bytes that base and target must agree in for a copy from elsewhere.
+const MOVED_BYTES_MIN: usize = 24;
+
 /// How far behind the end of a copy replaced bytes are looked for.
 const REPLACED_BYTES_MAX: usize = 32;
 
@@ -162,11 +165,14 @@ impl Encoding<'_> {
             }
             let before = common_end(&base[..found], &target[self.written..at]);
             let behind = common_front(&base[found + 8..], &target[at + 8..middle_end]);
-            return Some(Match {
-                base_start: found - before,
-                target_start: at - before,
-                bytes: before + 8 + behind,
-            });
+            let bytes = before + 8 + behind;
+            if bytes >= MOVED_BYTES_MIN {
+                return Some(Match {
+                    base_start: found - before,
+                    target_start: at - before,
+                    bytes,
+                });
+            }
         }
         None
     }

@@ -13,8 +13,6 @@ mod base_table;
 mod decoder;
 mod encoder;
 mod matching;
-#[cfg(test)]
-mod tests;
 
 pub use decoder::decode;
 pub use encoder::DeltaEncoder;
