@@ -21,4 +21,6 @@ testkit::attack_tests!(
     document_object,
     index_parts,
     index_object,
+    delta_instructions,
+    delta_prefix,
 );

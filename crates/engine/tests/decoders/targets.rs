@@ -10,6 +10,7 @@
 //! a bug.
 
 pub mod containers;
+pub mod deltas;
 pub mod documents;
 pub mod index_runs;
 pub mod recipes;
@@ -104,6 +105,18 @@ pub const TARGETS: &[Target] = &[
         check: index_runs::object,
         samples: index_runs::object_samples,
         rounds: 1_000,
+    },
+    Target {
+        name: "delta_instructions",
+        check: deltas::instructions,
+        samples: deltas::instruction_samples,
+        rounds: 10_000,
+    },
+    Target {
+        name: "delta_prefix",
+        check: deltas::prefix,
+        samples: deltas::prefix_samples,
+        rounds: 3_000,
     },
 ];
 

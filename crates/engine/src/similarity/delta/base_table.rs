@@ -7,8 +7,12 @@
 
 use super::matching::word;
 
-/// Every so many positions of a base are entered: an agreement of 7 + this many bytes is found.
-const STEP: usize = 8;
+/// Every so many positions of a base are entered.
+const STEP: usize = 5;
+
+/// Every so many positions of a target are looked up: as the two have no common divisor, an
+/// agreement of 7 + [`STEP`] times this many bytes is found wherever it lies.
+pub const TARGET_STEP: usize = 2;
 
 /// Least and most binary logarithm of the slots that a base uses.
 const SLOT_BITS: std::ops::RangeInclusive<u32> = 8..=20;
@@ -55,17 +59,65 @@ impl BaseTable {
         }
     }
 
-    /// Where in the base the word may stand. The caller compares.
+    /// Where in the base the word stands, if anywhere: the caller compares. A word that is nowhere
+    /// leads to any position, most often 0; the base has eight bytes from there on.
     #[inline(always)]
-    pub fn find(&self, word: u64) -> Option<usize> {
+    pub fn find(&self, word: u64) -> usize {
+        // No branch: which slots are empty can't be predicted.
         let entry = self.slots[slot_of(word, self.slot_bits)];
-        entry
-            .checked_sub(self.origin)
-            .map(|position| position as usize)
+        entry.saturating_sub(self.origin) as usize
     }
 }
 
 #[inline(always)]
 fn slot_of(word: u64, slot_bits: u32) -> usize {
     (word.wrapping_mul(MULTIPLIER) >> (64 - slot_bits)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words of `base` at entered positions that are found where they stand.
+    fn found(table: &BaseTable, base: &[u8]) -> usize {
+        let positions = (0..base.len() - 7).step_by(STEP);
+        positions
+            .filter(|&position| table.find(word(base, position)) == position)
+            .count()
+    }
+
+    /// Bases whose words differ from each other and from those of every other number.
+    fn base(number: u32) -> Vec<u8> {
+        let words = (0..500u32).map(|index| (index + 1) * 0x0100_0193 ^ number << 20);
+        words.flat_map(u32::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn words_are_found_and_those_of_earlier_bases_are_not() {
+        let mut table = BaseTable::default();
+        for number in 0..10 {
+            table.enter(&base(number));
+            // Words that share a slot hide each other.
+            assert!(found(&table, &base(number)) > 200, "{number}");
+            for earlier in 0..number {
+                assert!(found(&table, &base(earlier)) <= 1, "{earlier} in {number}");
+            }
+        }
+        table.enter(&base(0)[..7]);
+        assert!(found(&table, &base(9)) <= 1);
+    }
+
+    #[test]
+    fn origins_begin_again_when_they_are_used_up() {
+        let mut table = BaseTable::default();
+        table.enter(&base(1));
+        let expected = found(&table, &base(1));
+        table.next_origin = u32::MAX - 3000;
+        table.enter(&base(2));
+        assert_eq!(table.origin, u32::MAX - 3000);
+        table.enter(&base(1));
+        assert_eq!(table.origin, 1);
+        assert_eq!(found(&table, &base(1)), expected);
+        assert!(found(&table, &base(2)) <= 1);
+    }
 }

@@ -29,7 +29,6 @@ pub fn decode(
     out.reserve(target_bytes);
     let result = Decoding {
         base,
-        delta_bytes: delta.len(),
         rest: delta,
         target_bytes,
         start,
@@ -44,7 +43,6 @@ pub fn decode(
 /// A delta that is half read.
 struct Decoding<'a> {
     base: &'a [u8],
-    delta_bytes: usize,
     /// What neither literals nor instructions have used: the next literal is first, the next
     /// instruction last.
     rest: &'a [u8],
@@ -158,9 +156,7 @@ impl Decoding<'_> {
                 return Ok(value);
             }
         }
-        // Literals were taken from the front: this is where instructions are at least.
-        let at = self.delta_bytes - self.rest.len();
-        Err(DeltaError::BadNumber { at })
+        Err(DeltaError::BadNumber { written_bytes })
     }
 
     fn used_up(&self, written_bytes: usize) -> DeltaError {

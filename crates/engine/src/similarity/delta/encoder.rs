@@ -4,16 +4,17 @@
 //! wherever a copy ends, the target is compared with the base a little further on (bytes that were
 //! replaced by as many others), and if that does not help, each of its words is looked up in a
 //! table of the base's, which is made only then. Every agreement is made as long as it can be, in
-//! both directions.
+//! both directions. Whatever the data, the time is linear in their length.
 
-use super::base_table::BaseTable;
+use super::base_table::{BaseTable, TARGET_STEP};
 use super::matching::{common_end, common_front, word};
 use super::{DELTA_SIDE_BYTES_MAX, INSERT_ESCAPE, Jump};
 
 /// Bytes that base and target must agree in for a copy.
 const MATCH_BYTES_MIN: usize = 8;
 
-/// Bytes that base and target must agree in for a copy from elsewhere.
+/// Bytes that base and target must agree in for a copy from elsewhere: shorter ones cost more than
+/// their literals, once deltas are compressed together (docs/format/delta.md has figures).
 const MOVED_BYTES_MIN: usize = 24;
 
 /// How far behind the end of a copy replaced bytes are looked for.
@@ -28,7 +29,8 @@ pub struct DeltaEncoder {
 }
 
 impl DeltaEncoder {
-    /// An encoder; its memory grows to four bytes for four bytes of the largest base, at most 4 MiB.
+    /// An encoder; its memory grows to at most 1.6 bytes a byte of the largest base, 4 MiB in all,
+    /// and as many bytes as the longest delta had instructions.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -154,22 +156,23 @@ impl Encoding<'_> {
 
     /// The next match anywhere in the base.
     fn moved(&self, middle_end: usize, table: &BaseTable) -> Option<Match> {
-        let (base, target) = (self.base, self.target);
-        for at in self.written..=middle_end - MATCH_BYTES_MIN {
-            let wanted = word(target, at);
-            let Some(found) = table.find(wanted) else {
-                continue;
-            };
-            if word(base, found) != wanted {
+        let base = self.base;
+        if base.len() < 8 {
+            return None;
+        }
+        let target = &self.target[self.written..middle_end];
+        for (at, window) in target.windows(8).enumerate().step_by(TARGET_STEP) {
+            let found = table.find(word(window, 0));
+            if word(base, found) != word(window, 0) {
                 continue;
             }
-            let before = common_end(&base[..found], &target[self.written..at]);
-            let behind = common_front(&base[found + 8..], &target[at + 8..middle_end]);
+            let before = common_end(&base[..found], &target[..at]);
+            let behind = common_front(&base[found + 8..], &target[at + 8..]);
             let bytes = before + 8 + behind;
             if bytes >= MOVED_BYTES_MIN {
                 return Some(Match {
                     base_start: found - before,
-                    target_start: at - before,
+                    target_start: self.written + at - before,
                     bytes,
                 });
             }

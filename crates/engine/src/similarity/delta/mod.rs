@@ -77,10 +77,12 @@ pub enum DeltaError {
         target_bytes: usize,
     },
     /// A number is not in its shortest form, or beyond all limits.
-    #[error("a number {at} bytes before the end of the delta is malformed: the delta is damaged")]
+    #[error(
+        "a number after {written_bytes} bytes of the target is malformed: the delta is damaged"
+    )]
     BadNumber {
-        /// Bytes between the number and the delta's end.
-        at: usize,
+        /// Bytes of the target that were written before it.
+        written_bytes: usize,
     },
     /// An instruction copies what is not in the base.
     #[error(
