@@ -30,6 +30,9 @@
 //! # Ok::<(), chunking::ParameterError>(())
 //! ```
 //!
+//! Before a chunker, [`structure`] divides a stream where its format says that something else begins, such as a
+//! member of a tar; each section is cut as a stream of its own.
+//!
 //! Chunkers of a window run in two stages where that is faster, and have jobs for many threads
 //! ([`two_stage`]).
 //!
@@ -50,6 +53,7 @@ pub mod rapid;
 mod rules;
 pub mod segments;
 mod stream;
+pub mod structure;
 pub mod two_stage;
 
 pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmInfo, UnknownAlgorithm};

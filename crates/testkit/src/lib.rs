@@ -6,6 +6,7 @@
 //! * [`conformance`]: what every implementation of a seam must do;
 //! * [`deltas`]: containers of deltas, right ones and wrong ones;
 //! * [`generate`]: bytes from seeds, and versions of them;
+//! * [`tar`]: tars, honest or lying;
 //! * [`random`]: the numbers behind both.
 //!
 //! Never published. Code here may panic: that is how a test says no.
@@ -17,5 +18,6 @@ pub mod deltas;
 pub mod generate;
 pub mod mutate;
 pub mod random;
+pub mod tar;
 
 pub use crash_disk::{CrashDisk, CrashMode};

@@ -90,6 +90,19 @@ impl TwoStage {
         cuts(self.chunker.method(), data, &mut Marked(marked))
     }
 
+    /// The second stage of one chunk: its length, when it begins where `within` does. The data ends
+    /// for it where `within` does: with the stream, with a section of it
+    /// ([`structure`](crate::structure)), or at least `max_bytes` on.
+    ///
+    /// # Panics
+    /// When `within` is not in the data.
+    #[must_use]
+    pub fn cut_marked(&self, data: &[u8], within: Range<usize>, marked: &[MarkedSegment]) -> usize {
+        let Range { start, end } = within;
+        let method = self.chunker.method();
+        cut(method, &data[start..end], start, &mut Marked(marked))
+    }
+
     /// Both stages on this thread: the chunks of a stream in memory.
     #[must_use]
     pub fn cuts(&self, data: &[u8]) -> Vec<Range<usize>> {

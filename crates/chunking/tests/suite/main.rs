@@ -11,6 +11,9 @@ mod random;
 mod rapid;
 mod segments;
 mod stream;
+mod structure;
+#[path = "../../../testkit/src/tar.rs"]
+mod tars;
 mod two_stage;
 mod windows;
 
