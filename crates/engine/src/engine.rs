@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use chunking::structure::Structure;
+
 use crate::container::{CompressionChoice, CompressionLevel, ContainerReader, RemapSet};
 use crate::fingerprint::Fingerprinter;
 use crate::format::{ObjectError, Vault};
 use crate::object::{DiscardingStore, ObjectStore};
 use crate::pipeline::{
-    Cutter, DeltaSettings, FingerprintPool, MemoryShares, ReadingRoom, Sectioning, Stages,
-    StreamChunking, WriteError, Writer,
+    Cutter, DeltaSettings, FingerprintPool, MemoryShares, ReadingRoom, Stages, StreamChunking,
+    WriteError, Writer,
 };
 use crate::restore::Reader;
 use crate::rewriting::Rewriting;
@@ -21,6 +23,8 @@ pub struct EngineSettings {
     pub container_bytes: u32,
     /// Plain bytes at which a group is closed (from `config`).
     pub group_bytes: u32,
+    /// Formats whose parts are cut apart (from `config`); not where the cutter cuts segments.
+    pub structure: Structure,
     /// How hard to compress.
     pub compression: CompressionChoice,
     /// Threads for compression; other stages have a few of their own.
@@ -65,6 +69,7 @@ impl Default for EngineSettings {
         Self {
             container_bytes: 4 << 20,
             group_bytes: 1 << 20,
+            structure: Structure::None,
             compression: CompressionLevel::DEFAULT.into(),
             threads,
             fetch_threads: threads.max(2),
@@ -219,7 +224,7 @@ impl Engine {
                 self.settings.threads,
                 &self.stages,
             )?,
-            sectioning: Sectioning::WholeStream,
+            structure: self.settings.structure,
             stages: self.stages.clone(),
         })
     }

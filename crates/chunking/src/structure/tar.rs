@@ -1,7 +1,7 @@
 //! Where a tar's members begin and end, in a stream that is pushed in.
 //!
 //! Enters: a stream, in pieces of any sizes. Leaves: boundaries, offsets at which a *section* of the
-//! stream ends and the next begins (docs/format/chunkers.md, "Sections of a tar"). Formats: v7, ustar,
+//! stream ends and the next begins (docs/format/chunkers.md, "Sections"). Formats: v7, ustar,
 //! GNU (long names, sizes in base 256, sparse) and pax (local and global records with `size`).
 //!
 //! Two kinds of sections alternate in an archive: the *content* of one member, and all *between* two

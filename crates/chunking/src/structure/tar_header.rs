@@ -104,10 +104,11 @@ fn number(field: &[u8]) -> Option<u64> {
     if first & 0x40 != 0 {
         return None;
     }
-    let digits = rest.iter().map(|&byte| u64::from(byte));
-    digits.fold(Some(u64::from(first & 0x3f)), |value, digit| {
-        value?.checked_mul(256)?.checked_add(digit)
-    })
+    rest.iter()
+        .map(|&byte| u64::from(byte))
+        .try_fold(u64::from(first & 0x3f), |value: u64, digit| {
+            value.checked_mul(256)?.checked_add(digit)
+        })
 }
 
 /// Octal digits, behind spaces and in front of spaces or NULs. A field without digits is 0 in v7's

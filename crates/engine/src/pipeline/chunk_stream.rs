@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use chunking::rapid::{Hint, RapidChunker, RapidCounts};
+use chunking::structure::{Sections, Structure};
 use chunking::two_stage::{MarkJob, TwoStage};
 
 use super::cutter::Cutter;
@@ -23,23 +24,6 @@ use crate::fingerprint::{Fingerprint, Fingerprinter};
 /// Bytes of a stream handled at a time (more if the largest chunk needs it).
 const SEGMENT_BYTES: usize = 1 << 20;
 
-/// How a stream is divided before chunking: chunks never cross the end of a section.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sectioning {
-    /// The stream is one section.
-    #[default]
-    WholeStream,
-}
-
-impl Sectioning {
-    /// Bytes from the start of `window` to the end of the section, if it ends in there.
-    fn end_within(self, _window: &[u8]) -> Option<usize> {
-        match self {
-            Sectioning::WholeStream => None,
-        }
-    }
-}
-
 /// What it takes to turn a stream into chunks.
 #[derive(Debug, Clone)]
 pub struct StreamChunking {
@@ -49,8 +33,8 @@ pub struct StreamChunking {
     pub threads: usize,
     /// Fingerprints.
     pub fingerprints: FingerprintPool,
-    /// Divides beforehand.
-    pub sectioning: Sectioning,
+    /// What divides streams beforehand: chunks never cross the end of a section.
+    pub structure: Structure,
     /// Where it is reported.
     pub stages: Stages,
 }
@@ -110,6 +94,7 @@ pub fn chunk_stream(
         with,
         trail,
         before: None,
+        sections: Sections::new(with.structure, with.cutter.chunker()),
     };
     let segment_bytes = with.read_bytes();
     let capacity = expected_bytes.map_or(segment_bytes, |bytes| {
@@ -218,6 +203,7 @@ struct Cutting<'a, 'trail> {
     trail: Option<&'trail mut Trail>,
     /// The chunk before.
     before: Option<Fingerprint>,
+    sections: Sections,
 }
 
 impl Cutting<'_, '_> {
@@ -229,7 +215,7 @@ impl Cutting<'_, '_> {
         let bytes = data.len() as u64;
         match (&*with.cutter, self.trail.is_some()) {
             (Cutter::TwoStage(two_stage), _) => {
-                meter.busy(bytes, || cut_on_threads(with, two_stage, data, ended))
+                meter.busy(bytes, || self.cut_on_threads(two_stage, data, ended))
             }
             (Cutter::Rapid(rapid), true) => {
                 // Cuts are tried by fingerprints: one cannot be told from the other.
@@ -239,20 +225,20 @@ impl Cutting<'_, '_> {
         }
     }
 
-    /// Calls `next` with every section that certainly holds the next chunk whole; it returns that
+    /// Calls `next` with what the chunker may see for each chunk that is certain: it begins at an
+    /// offset of `data` and goes on to the end of its section, or far enough. `next` returns the
     /// chunk's length.
-    fn each_chunk(&self, data: &[u8], ended: bool, mut next: impl FnMut(&[u8]) -> usize) -> usize {
-        let chunk_bytes_max = self.with.cutter.chunker().parameters().max_bytes as usize;
+    fn each_chunk(
+        sections: &mut Sections,
+        data: &[u8],
+        ended: bool,
+        mut next: impl FnMut(usize, &[u8]) -> usize,
+    ) -> usize {
         let mut used = 0;
-        while used < data.len() {
-            let rest = &data[used..];
-            let section_end = self.with.sectioning.end_within(rest);
-            let section = &rest[..section_end.unwrap_or(rest.len())];
-            let is_whole = ended || section_end.is_some();
-            if !is_whole && section.len() < chunk_bytes_max {
-                break;
-            }
-            used += next(section);
+        while let Some(section) = sections.next(&data[used..], ended) {
+            let length = next(used, section);
+            sections.pass(length);
+            used += length;
         }
         used
     }
@@ -260,8 +246,23 @@ impl Cutting<'_, '_> {
     fn cut_in_turn(&mut self, data: &[u8], ended: bool) -> (Cut, usize) {
         let chunker = self.with.cutter.chunker();
         let mut lengths = Vec::new();
-        let used = self.each_chunk(data, ended, |section| {
+        let used = Self::each_chunk(&mut self.sections, data, ended, |_, section| {
             let length = chunker.cut(section);
+            lengths.push(length as u32);
+            length
+        });
+        (Cut::Lengths(lengths), used)
+    }
+
+    /// Cuts, the first stage on several threads. Positions are judged whatever the sections are.
+    fn cut_on_threads(&mut self, two_stage: &TwoStage, data: &[u8], ended: bool) -> (Cut, usize) {
+        let threads = self.with.threads;
+        let jobs: Vec<MarkJob<'_>> = two_stage.jobs(data, 1).collect();
+        let marked = map_on_threads(&jobs, threads, |job| job.clone().run());
+        let marked: Vec<_> = marked.into_iter().flatten().collect();
+        let mut lengths = Vec::new();
+        let used = Self::each_chunk(&mut self.sections, data, ended, |start, section| {
+            let length = two_stage.cut_marked(data, start..start + section.len(), &marked);
             lengths.push(length as u32);
             length
         });
@@ -273,7 +274,7 @@ impl Cutting<'_, '_> {
         let mut before = self.before;
         let mut trail = self.trail.take();
         let fingerprinter = self.with.fingerprints.fingerprinter();
-        let used = self.each_chunk(data, ended, |section| {
+        let used = Self::each_chunk(&mut self.sections, data, ended, |_, section| {
             let followers = match (&mut trail, &before) {
                 (Some(trail), Some(before)) => trail.after(before),
                 _ => Followers::default(),
@@ -290,28 +291,6 @@ impl Cutting<'_, '_> {
         self.trail = trail;
         (Cut::Chunks(chunks), used)
     }
-}
-
-/// Cuts, the first stage on several threads.
-fn cut_on_threads(
-    with: &StreamChunking,
-    two_stage: &TwoStage,
-    data: &[u8],
-    ended: bool,
-) -> (Cut, usize) {
-    let Sectioning::WholeStream = with.sectioning;
-    let jobs: Vec<MarkJob<'_>> = two_stage.jobs(data, 1).collect();
-    let marked = map_on_threads(&jobs, with.threads, |job| job.clone().run());
-    let marked: Vec<_> = marked.into_iter().flatten().collect();
-    let chunk_bytes_max = two_stage.chunker().parameters().max_bytes as usize;
-    let cut = two_stage.join(data, &marked).into_iter();
-    let is_certain = |start| ended || data.len() - start >= chunk_bytes_max;
-    let cut: Vec<_> = cut.take_while(|chunk| is_certain(chunk.start)).collect();
-    let lengths = cut.iter().map(|chunk| chunk.len() as u32).collect();
-    (
-        Cut::Lengths(lengths),
-        cut.last().map_or(0, |chunk| chunk.end),
-    )
 }
 
 /// Cuts where the chunk ends that followed the one before, if it does; with its fingerprint.

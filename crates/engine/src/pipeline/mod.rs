@@ -49,7 +49,7 @@ mod trail;
 mod writer;
 
 pub use budget::{ByteBudget, Failure, Permit, Stopped};
-pub use chunk_stream::{ChunkedSegment, CutSegment, Sectioning, StreamChunking, chunk_stream};
+pub use chunk_stream::{ChunkedSegment, CutSegment, StreamChunking, chunk_stream};
 pub use cutter::Cutter;
 pub use deltas::{DeltaLevel, DeltaSettings, WRITTEN_DEPTH_MAX};
 pub use fingerprint_pool::{FingerprintPool, SegmentInTurn};

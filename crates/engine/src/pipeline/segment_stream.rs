@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use chunking::segments::{SegmentJob, SegmentStream, SegmentedChunks, Segments};
 
-use super::chunk_stream::{ChunkedSegment, Sectioning, StreamChunking};
+use super::chunk_stream::{ChunkedSegment, StreamChunking};
 use super::fingerprint_pool::SegmentInTurn;
 use super::stages::Stage;
 use crate::container::ContainerKind;
@@ -23,7 +23,6 @@ pub(super) fn chunk_segments(
     expected_bytes: Option<u64>,
     emit: &mut dyn FnMut(SegmentInTurn) -> bool,
 ) -> io::Result<u64> {
-    let Sectioning::WholeStream = with.sectioning;
     let stream = SegmentStream::new(segments.clone(), stream, with.threads);
     let mut stream = stream.expecting(expected_bytes);
     let (read, chunk) = (Stage::Read, Stage::Chunk);
