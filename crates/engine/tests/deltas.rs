@@ -1,3 +1,4 @@
+#![allow(clippy::unwrap_used)] // A test says no by panicking.
 //! Deltas of both kinds against the plain model that what is decoded is what was encoded, and
 //! against the golden samples in `testdata/golden/similarity`.
 

@@ -78,6 +78,9 @@ fn slot_of(word: u64, slot_bits: u32) -> usize {
 mod tests {
     use super::*;
 
+    /// Words of another base that may meet the slot of the same position: one in 512 of 400 does.
+    const CHANCE_MAX: usize = 10;
+
     /// Words of `base` at entered positions that are found where they stand.
     fn found(table: &BaseTable, base: &[u8]) -> usize {
         let positions = (0..base.len() - 7).step_by(STEP);
@@ -88,7 +91,7 @@ mod tests {
 
     /// Bases whose words differ from each other and from those of every other number.
     fn base(number: u32) -> Vec<u8> {
-        let words = (0..500u32).map(|index| (index + 1) * 0x0100_0193 ^ number << 20);
+        let words = (1..=500u32).map(|index| index.wrapping_mul(0x9e37_79b1) ^ number << 20);
         words.flat_map(u32::to_le_bytes).collect()
     }
 
@@ -100,11 +103,14 @@ mod tests {
             // Words that share a slot hide each other.
             assert!(found(&table, &base(number)) > 200, "{number}");
             for earlier in 0..number {
-                assert!(found(&table, &base(earlier)) <= 1, "{earlier} in {number}");
+                assert!(
+                    found(&table, &base(earlier)) <= CHANCE_MAX,
+                    "{earlier} in {number}"
+                );
             }
         }
         table.enter(&base(0)[..7]);
-        assert!(found(&table, &base(9)) <= 1);
+        assert!(found(&table, &base(9)) <= CHANCE_MAX);
     }
 
     #[test]
@@ -118,6 +124,6 @@ mod tests {
         table.enter(&base(1));
         assert_eq!(table.origin, 1);
         assert_eq!(found(&table, &base(1)), expected);
-        assert!(found(&table, &base(2)) <= 1);
+        assert!(found(&table, &base(2)) <= CHANCE_MAX);
     }
 }
