@@ -6,15 +6,17 @@ use super::transforms::MANY;
 use super::transforms_kernel::transforms_kernel;
 use super::{
     Collector, DENSE_BELOW, NUMBERS, TRANSFORMS_MOST, Transforms, WINDOW_BYTES, kept_places,
+    prefetch_behind,
 };
 use crate::linear::Linear;
 use std::arch::x86_64::{
-    __m256i as V, _mm_loadl_epi64, _mm_loadu_si128, _mm256_add_epi32, _mm256_broadcastsi128_si256,
-    _mm256_castsi128_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cvtepu8_epi32,
-    _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_max_epu32, _mm256_min_epu32,
-    _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mullo_epi32, _mm256_permutevar8x32_epi32,
-    _mm256_set1_epi32, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_storeu_si256,
-    _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16,
+    __m256i as V, _mm_loadl_epi64, _mm_loadu_si128, _mm256_add_epi32, _mm256_alignr_epi8,
+    _mm256_broadcastsi128_si256, _mm256_castsi128_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
+    _mm256_cvtepu8_epi32, _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_max_epu32,
+    _mm256_min_epu32, _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mullo_epi32,
+    _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_shuffle_epi8, _mm256_slli_epi32,
+    _mm256_storeu_si256, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpacklo_epi8,
+    _mm256_unpacklo_epi16,
 };
 
 const LANES: usize = 8;
@@ -93,6 +95,12 @@ unsafe fn gather(places: &[*const u8; PARTS], offset: usize) -> V {
     // SAFETY: as the caller promises.
     let part = |k: usize| unsafe { _mm_loadu_si128(places[k].add(offset).cast()) };
     _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(part(0)), part(1))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn join_at_12(bytes: V, behind: V) -> V {
+    _mm256_alignr_epi8::<12>(behind, bytes)
 }
 
 #[inline]

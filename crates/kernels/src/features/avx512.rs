@@ -4,10 +4,12 @@ use super::rabin_kernel::rabin_kernel;
 use super::swpr_kernel::swpr_kernel;
 use super::transforms::MANY;
 use super::transforms_kernel::transforms_kernel;
-use super::{Collector, DENSE_BELOW, NUMBERS, TRANSFORMS_MOST, Transforms, WINDOW_BYTES};
+use super::{
+    Collector, DENSE_BELOW, NUMBERS, TRANSFORMS_MOST, Transforms, WINDOW_BYTES, prefetch_behind,
+};
 use crate::linear::Linear;
 use std::arch::x86_64::{
-    __m512i as V, _mm_loadu_si128, _mm512_add_epi32, _mm512_broadcast_i32x4,
+    __m512i as V, _mm_loadu_si128, _mm512_add_epi32, _mm512_alignr_epi8, _mm512_broadcast_i32x4,
     _mm512_castsi128_si512, _mm512_cmpge_epu32_mask, _mm512_loadu_si512,
     _mm512_mask_broadcast_i32x4, _mm512_maskz_compress_epi32, _mm512_max_epu32, _mm512_min_epu32,
     _mm512_mullo_epi32, _mm512_reduce_min_epu32, _mm512_set1_epi32, _mm512_shuffle_epi8,
@@ -91,6 +93,12 @@ unsafe fn gather(places: &[*const u8; PARTS], offset: usize) -> V {
     let bytes = _mm512_mask_broadcast_i32x4(bytes, 0x00f0, part(1));
     let bytes = _mm512_mask_broadcast_i32x4(bytes, 0x0f00, part(2));
     _mm512_mask_broadcast_i32x4(bytes, 0xf000, part(3))
+}
+
+#[inline]
+#[target_feature(enable = "avx512bw")]
+fn join_at_12(bytes: V, behind: V) -> V {
+    _mm512_alignr_epi8::<12>(behind, bytes)
 }
 
 #[inline]

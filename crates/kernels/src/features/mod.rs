@@ -177,3 +177,21 @@ const fn places_of_bytes(lanes: &[[u8; 4]; 16]) -> [[u8; 16]; 16] {
     }
     places
 }
+
+/// Prefetches what lies behind the chunk, `COUNT` bytes from byte `from` on, as a loop over the chunk
+/// comes along: what is asked for next is mostly the chunk that follows in memory, and its lanes begin
+/// at too many places at once for the hardware to foresee.
+#[inline(always)]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn prefetch_behind<const COUNT: usize>(chunk: &[u8], from: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for index in (0..COUNT).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let line = chunk.as_ptr().wrapping_add(chunk.len() + from + index);
+        // SAFETY: SSE is part of x86-64, and a prefetch may name any address: it loads nothing that is
+        // seen, and never fails.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (chunk, from);
+}

@@ -6,14 +6,14 @@ use super::transforms::MANY;
 use super::transforms_kernel::transforms_kernel;
 use super::{
     Collector, DENSE_BELOW, NUMBERS, TRANSFORMS_MOST, Transforms, WINDOW_BYTES, kept_places,
-    places_of_bytes,
+    places_of_bytes, prefetch_behind,
 };
 use crate::linear::Linear;
 use std::arch::aarch64::{
     uint8x16_t, uint32x4_t as V, vaddq_u32, vaddvq_u32, vandq_u32, vcgeq_u32, vdupq_n_u32,
-    vld1q_u8, vld1q_u32, vmaxq_u32, vmaxvq_u32, vminq_u32, vminvq_u32, vmulq_u32, vqtbl1q_u8,
-    vreinterpretq_u8_u32, vreinterpretq_u16_u8, vreinterpretq_u32_u8, vreinterpretq_u32_u16,
-    vshlq_n_u32, vst1q_u32, vzip1q_u8, vzip1q_u16, vzip2q_u8, vzip2q_u16,
+    vextq_u8, vld1q_u8, vld1q_u32, vmaxq_u32, vmaxvq_u32, vminq_u32, vminvq_u32, vmulq_u32,
+    vqtbl1q_u8, vreinterpretq_u8_u32, vreinterpretq_u16_u8, vreinterpretq_u32_u8,
+    vreinterpretq_u32_u16, vshlq_n_u32, vst1q_u32, vzip1q_u8, vzip1q_u16, vzip2q_u8, vzip2q_u16,
 };
 
 const LANES: usize = 4;
@@ -91,6 +91,13 @@ fn shift(hashes: V) -> V {
 unsafe fn gather(places: &[*const u8; PARTS], offset: usize) -> V {
     // SAFETY: as the caller promises.
     vreinterpretq_u32_u8(unsafe { vld1q_u8(places[0].add(offset)) })
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn join_at_12(bytes: V, behind: V) -> V {
+    let (bytes, behind) = (vreinterpretq_u8_u32(bytes), vreinterpretq_u8_u32(behind));
+    vreinterpretq_u32_u8(vextq_u8::<12>(bytes, behind))
 }
 
 #[inline]

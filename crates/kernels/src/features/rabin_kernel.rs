@@ -32,7 +32,7 @@ macro_rules! rabin_kernel {
             let starts =
                 std::array::from_fn(|place| (place * (steps + 1)).min(windows - (steps + 1)));
             let mut values = [[0u32; LANES]; TOGETHER];
-            let mut count = 0;
+            let (mut count, mut behind) = (0, 0);
             let mut lowest = [splat(u32::MAX); TRANSFORMS_MOST];
             let lowest = &mut lowest[..minima.len()];
             crate::linear::$linear::roll(linear, chunk, &starts, steps, |planes| {
@@ -40,6 +40,8 @@ macro_rules! rabin_kernel {
                     *values = store(words);
                 }
                 count += 4;
+                prefetch_behind::<PLACES>(chunk, behind);
+                behind += PLACES;
                 if count == TOGETHER {
                     transform_many(transforms, values.as_flattened(), lowest);
                     count = 0;
@@ -81,8 +83,11 @@ macro_rules! rabin_kernel {
                 })
             });
             let mut greatest = [splat(0); 4];
+            let mut behind = 0;
             crate::linear::$linear::roll(linear, chunk, &starts, steps, |planes| {
                 let words = words(planes);
+                prefetch_behind::<PLACES>(chunk, behind);
+                behind += PLACES;
                 for k in 0..4 {
                     greatest[k] = max(greatest[k], words[k]);
                 }

@@ -5,12 +5,12 @@ use super::transforms::MANY;
 use super::transforms_kernel::transforms_kernel;
 use super::{
     Collector, DENSE_BELOW, NUMBERS, TRANSFORMS_MOST, Transforms, WINDOW_BYTES, kept_places,
-    places_of_bytes,
+    places_of_bytes, prefetch_behind,
 };
 use std::arch::x86_64::{
-    __m128i as V, _mm_add_epi32, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_max_epu32,
-    _mm_min_epu32, _mm_movemask_epi8, _mm_movemask_ps, _mm_mullo_epi32, _mm_set1_epi32,
-    _mm_shuffle_epi8, _mm_slli_epi32, _mm_storeu_si128,
+    __m128i as V, _mm_add_epi32, _mm_alignr_epi8, _mm_castsi128_ps, _mm_cmpeq_epi32,
+    _mm_loadu_si128, _mm_max_epu32, _mm_min_epu32, _mm_movemask_epi8, _mm_movemask_ps,
+    _mm_mullo_epi32, _mm_set1_epi32, _mm_shuffle_epi8, _mm_slli_epi32, _mm_storeu_si128,
 };
 
 const LANES: usize = 4;
@@ -87,6 +87,12 @@ fn shift(hashes: V) -> V {
 unsafe fn gather(places: &[*const u8; PARTS], offset: usize) -> V {
     // SAFETY: as the caller promises.
     unsafe { _mm_loadu_si128(places[0].add(offset).cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "ssse3")]
+fn join_at_12(bytes: V, behind: V) -> V {
+    _mm_alignr_epi8::<12>(behind, bytes)
 }
 
 #[inline]

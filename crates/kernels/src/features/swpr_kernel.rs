@@ -14,7 +14,8 @@
 
 /// The functions of a level, in a module that has
 /// - `V`, a register of `LANES` numbers of 32 bits, in `PARTS` parts of 128 bits;
-/// - `gather`, 16 bytes from each of `PARTS` places;
+/// - `gather`, 16 bytes from each of `PARTS` places; `join_at_12`, 16 bytes of each part from byte 12
+///   on, and those of another register behind;
 /// - `numbers`, one of the shuffles of `NUMBERS`, the same in each part; `shift`, by 4 bits up; `add`,
 ///   `min`, `max`, `splat`;
 /// - `reaches`, whether any number of a register reaches those of another; `keep`, which writes those
@@ -53,6 +54,7 @@ macro_rules! swpr_kernel {
             lane: usize,
             collector: &mut Collector<'_>,
         ) {
+            /// What is hashed before the first window is full.
             const WARM_BYTES: usize = WINDOW_BYTES - 4;
             assert!(
                 starts
@@ -64,24 +66,27 @@ macro_rules! swpr_kernel {
             let (first, second) = places.split_at(PARTS);
             let first: &[*const u8; PARTS] = first.try_into().expect("half of the places");
             let second: &[*const u8; PARTS] = second.try_into().expect("half of the places");
-            // SAFETY: a lane has `lane + 31` bytes; what is loaded ends at most 19 bytes behind an
-            // offset that is at most `lane + 12`.
-            let load =
-                |places: &[*const u8; PARTS], offset: usize| unsafe { gather(places, offset) };
+            let load = |places: &[*const u8; PARTS], offset: usize| {
+                // SAFETY: a lane has `lane + 31` bytes, and no offset is above `lane + 15`.
+                unsafe { gather(places, offset) }
+            };
             let shuffles: [V; 4] = std::array::from_fn(|row| shuffle(row));
             let bound = splat(boundary);
-            // Numbers at the offset, and 4, 8 and 12 bytes behind it: these do not lie in 16 bytes.
-            let rows = |places: &[*const u8; PARTS], offset: usize| {
-                let bytes = load(places, offset);
-                let behind = load(places, offset + 3);
+            // Numbers at the offset, and 4, 8 and 12 bytes behind it; the last need three bytes more.
+            let rows_of = |bytes: V, last: V| {
                 [
                     numbers(bytes, shuffles[0]),
                     numbers(bytes, shuffles[1]),
                     numbers(bytes, shuffles[2]),
-                    numbers(behind, shuffles[3]),
+                    last,
                 ]
             };
-            let mut hashes = [first, second].map(|places| {
+            let rows = |places: &[*const u8; PARTS], offset: usize| {
+                let last = numbers(load(places, offset + 3), shuffles[3]);
+                rows_of(load(places, offset), last)
+            };
+            let halves = [first, second];
+            let mut hashes = halves.map(|places| {
                 let mut hash = splat(0);
                 let (head, tail) = (rows(places, 0), rows(places, WARM_BYTES - 16));
                 for numbers in head.into_iter().chain(tail.into_iter().skip(1)) {
@@ -89,32 +94,39 @@ macro_rules! swpr_kernel {
                 }
                 hash
             });
-            for offset in (0..lane).step_by(16) {
+            // The last 16 bytes of a lane, of which 13 would be too many behind 16 others.
+            let last = WARM_BYTES + lane - 16;
+            let mut bytes = halves.map(|places| load(places, WARM_BYTES));
+            for offset in (WARM_BYTES..=last).step_by(16) {
                 collector.make_room(2 * 4 * LANES);
-                let mut both = [[splat(0); 4]; 2];
-                let (a, b) = (
-                    rows(first, WARM_BYTES + offset),
-                    rows(second, WARM_BYTES + offset),
-                );
-                for row in 0..4 {
-                    hashes[0] = add(shift(hashes[0]), a[row]);
-                    hashes[1] = add(shift(hashes[1]), b[row]);
-                    both[0][row] = hashes[0];
-                    both[1][row] = hashes[1];
+                prefetch_behind::<{ SEGMENTS * 16 }>(chunk, SEGMENTS * (offset - WARM_BYTES));
+                let mut taken = [[splat(0); 4]; 2];
+                for half in 0..2 {
+                    let next = load(halves[half], (offset + 16).min(last + 3));
+                    // One more load costs more than joining where it is several.
+                    let row = if PARTS == 1 {
+                        numbers(load(halves[half], offset + 3), shuffles[3])
+                    } else if offset == last {
+                        numbers(next, shuffles[3])
+                    } else {
+                        numbers(join_at_12(bytes[half], next), shuffles[0])
+                    };
+                    for (taken, row) in taken[half].iter_mut().zip(rows_of(bytes[half], row)) {
+                        hashes[half] = add(shift(hashes[half]), row);
+                        *taken = hashes[half];
+                    }
+                    bytes[half] = next;
                 }
-                if IS_DENSE {
-                    both.as_flattened()
-                        .iter()
-                        .for_each(|&hashes| keep(hashes, bound, collector));
-                    continue;
+                let [a, b] = taken;
+                if !IS_DENSE {
+                    let (greatest, second_greatest) = greatest_of(a, b);
+                    keep(greatest, bound, collector);
+                    if !reaches(second_greatest, bound) {
+                        continue;
+                    }
                 }
-                let [a, b] = both;
-                let (greatest, second_greatest) = greatest_of(a, b);
-                keep(greatest, bound, collector);
-                if reaches(second_greatest, bound) {
-                    both.as_flattened()
-                        .iter()
-                        .for_each(|&hashes| keep(hashes, bound, collector));
+                for hashes in a.into_iter().chain(b) {
+                    keep(hashes, bound, collector);
                 }
             }
         }
