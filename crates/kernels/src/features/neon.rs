@@ -136,7 +136,7 @@ fn keep(hashes: V, bound: V, collector: &mut Collector<'_>) {
 #[inline]
 #[target_feature(enable = "neon")]
 fn words([a, b, c, d]: [uint8x16_t; 4]) -> [V; 4] {
-    let halves = |a, b| [vzip1q_u8(a, b), vzip2q_u8(a, b)].map(vreinterpretq_u16_u8);
+    let halves = |a, b| [vzip1q_u8(a, b), vzip2q_u8(a, b)].map(|half| vreinterpretq_u16_u8(half));
     let ([low, high], [low_above, high_above]) = (halves(a, b), halves(c, d));
     [
         vzip1q_u16(low, low_above),
@@ -144,5 +144,5 @@ fn words([a, b, c, d]: [uint8x16_t; 4]) -> [V; 4] {
         vzip1q_u16(high, high_above),
         vzip2q_u16(high, high_above),
     ]
-    .map(vreinterpretq_u32_u16)
+    .map(|words| vreinterpretq_u32_u16(words))
 }
