@@ -2,11 +2,14 @@
 //!
 //! Without reading data: every key slot, snapshot, remap, index run, and the metadata of every
 //! container open and decode; every directory can be read; every file's recipe agrees with
-//! the containers it names, and its check value with their fingerprints. With data: besides,
-//! every container and index run is read whole, every seal opened, every chunk fingerprinted.
+//! the containers it names, and its check value with their fingerprints; every delta has its base
+//! (`deltas.rs`). With data: besides, every container and index run is read whole, every seal opened, every
+//! delta applied, every chunk fingerprinted.
 //!
 //! A check changes nothing. [`Repository::set_aside`] makes use of what it found: new backups
 //! store again what damaged containers held.
+
+mod deltas;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +23,7 @@ use engine::pipeline::{ReadingRoom, Stage};
 use engine::recipe::{Recipe, Run};
 use engine::restore::{Reader, VerifySink, verify_objects};
 
+use self::deltas::DeltaCheck;
 use crate::keys::{KeyError, read_slots};
 use crate::listing::{DirectoryEntries, SnapshotTree, join_path};
 use crate::progress::{Problem, Progress};
@@ -75,6 +79,7 @@ pub struct CheckReport {
 
 const SNAPSHOT_LOST: &str = "this snapshot can't be restored; others are not affected";
 const CONTAINER_DAMAGED: &str = "files with chunks in this container can't be restored whole from the snapshots there are; once it is set aside, new backups store the chunks again";
+const DELTAS_LOST: &str = "files with these chunks can't be restored whole from the snapshots there are; once the container is set aside, new backups store them again";
 const INDEX_DAMAGED: &str = "no data is lost; `onefold repair index` makes it good, and until then backups may store some chunks again";
 const SLOT_DAMAGED: &str =
     "the password of this slot no longer opens the repository; other slots do";
@@ -100,6 +105,8 @@ struct Check<'a> {
 struct ContainerSink<'a> {
     progress: &'a Progress,
     chunks: AtomicU64,
+    /// Objects that hold deltas, with their lengths.
+    deltas: Mutex<Vec<(ObjectKey, u64)>>,
     failures: Mutex<Vec<(ObjectKey, ObjectError)>>,
 }
 
@@ -112,12 +119,13 @@ impl VerifySink for ContainerSink<'_> {
     ) {
         self.progress.set_current(key.to_string().as_bytes());
         match outcome {
-            Ok(summary) => Progress::add(&self.chunks, summary.chunks),
-            Err(error) => self
-                .failures
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((key, error)),
+            Ok(summary) => {
+                Progress::add(&self.chunks, summary.chunks);
+                if summary.delta_chunks > 0 {
+                    lock(&self.deltas).push((key, object_bytes));
+                }
+            }
+            Err(error) => lock(&self.failures).push((key, error)),
         }
         Progress::add(&self.progress.files_done, 1);
         Progress::add(&self.progress.bytes_done, object_bytes);
@@ -286,6 +294,7 @@ impl Check<'_> {
         let sink = ContainerSink {
             progress: self.progress,
             chunks: AtomicU64::new(0),
+            deltas: Mutex::default(),
             failures: Mutex::default(),
         };
         let reader = self.reader.clone();
@@ -308,10 +317,9 @@ impl Check<'_> {
         self.report.containers = objects.len() as u64;
         self.report.chunks = sink.chunks.into_inner();
         self.report.bytes_verified = if read_data { total } else { 0 };
-        let mut failures = sink
-            .failures
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut deltas = into_inner(sink.deltas);
+        deltas.sort_unstable();
+        let mut failures = into_inner(sink.failures);
         failures.sort_by_key(|(key, _)| *key);
         for (key, error) in failures {
             if error.is_damage() {
@@ -324,10 +332,40 @@ impl Check<'_> {
                 is_loss: true,
             });
         }
+        self.deltas(&deltas, read_data);
         for problem in waiting {
             self.tell(problem);
         }
         walked
+    }
+
+    /// Chunks stored as deltas in these objects, those with damage apart: these are told.
+    fn deltas(&mut self, objects: &[(ObjectKey, u64)], read_data: bool) {
+        // As much as a restore of its plans and its files.
+        let plan_bytes = self.repository.engine().settings().memory_bytes / 4;
+        let check = DeltaCheck::new(&self.reader, &self.room, self.progress, plan_bytes);
+        let losses = check.run(objects, read_data);
+        for (container, losses) in losses {
+            if losses.is_damage {
+                self.report.damaged_containers.push(losses.object.id);
+            }
+            let chunks = match losses.chunks {
+                1 => "a chunk".to_owned(),
+                chunks => format!("{chunks} chunks"),
+            };
+            let message = format!(
+                "{chunks} stored as deltas in container {container} can't be made: {}",
+                losses.message
+            );
+            self.problem(CheckProblem {
+                subject: losses.object.to_string(),
+                message,
+                meaning: DELTAS_LOST,
+                is_loss: true,
+            });
+        }
+        self.report.damaged_containers.sort_unstable();
+        self.report.damaged_containers.dedup();
     }
 
     fn snapshots(&mut self) -> Result<(), RepositoryError> {
@@ -427,6 +465,14 @@ impl Check<'_> {
             is_loss: true,
         });
     }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn into_inner<T>(shared: Mutex<T>) -> T {
+    shared.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn container_of(run: &Run) -> Option<ContainerId> {

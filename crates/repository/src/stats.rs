@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use engine::container::ContainerKind;
+use engine::container::{ContainerKind, ContainerSummary, Delta, ObjectMetadata, Section};
 use engine::object::{ObjectId, ObjectKey, ObjectKind};
 
 use crate::progress::{Problem, Progress};
@@ -19,24 +19,32 @@ pub struct Stats {
     pub other_entries: u64,
     /// Bytes of all files in all snapshots.
     pub logical_bytes: u64,
-    /// Bytes of all stored chunks of file data, before compression.
+    /// Bytes of all stored chunks of file data, before compression of any kind.
     pub unique_bytes: u64,
     /// Stored chunks of file data.
     pub chunks: u64,
     /// Stored pages of directories and recipes.
     pub pages: u64,
-    /// Containers of file data, and of pages.
+    /// What of file data is stored as deltas.
+    pub deltas: DeltaStats,
+    /// Containers of file data.
     pub data_containers: u64,
+    /// Containers of file data that is stored as deltas, mostly.
+    pub delta_containers: u64,
     /// Containers of pages.
     pub metadata_containers: u64,
     /// Bytes of containers of file data.
     pub data_container_bytes: u64,
+    /// Bytes of containers of deltas.
+    pub delta_container_bytes: u64,
     /// Bytes of containers of pages.
     pub metadata_container_bytes: u64,
-    /// Bytes of the metadata regions in containers of file data.
+    /// Bytes of the metadata regions in containers of file data and of deltas.
     pub chunk_metadata_bytes: u64,
     /// How full containers of file data are.
     pub data_filling: KindFilling,
+    /// How full containers of deltas are.
+    pub delta_filling: KindFilling,
     /// How full containers of pages are.
     pub metadata_filling: KindFilling,
     /// Bytes of index runs.
@@ -47,6 +55,43 @@ pub struct Stats {
     pub other_bytes: u64,
     /// Objects that could not be read.
     pub unreadable: u64,
+}
+
+/// What of file data is stored as deltas to similar chunks (Odess, §4.3.1).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct DeltaStats {
+    /// Chunks stored as deltas.
+    pub chunks: u64,
+    /// Bytes of those chunks.
+    pub chunk_bytes: u64,
+    /// Bytes of their deltas, before they are compressed together.
+    pub delta_bytes: u64,
+    /// Sum of what each chunk saves, as a share of its length.
+    saved: f64,
+    /// Sum of their depths.
+    depths: u64,
+}
+
+impl DeltaStats {
+    fn add(&mut self, chunk_bytes: u32, delta: &Delta) {
+        self.chunks += 1;
+        self.chunk_bytes += u64::from(chunk_bytes);
+        self.delta_bytes += u64::from(delta.stored_bytes);
+        self.saved += 1.0 - f64::from(delta.stored_bytes) / f64::from(chunk_bytes);
+        self.depths += u64::from(delta.depth);
+    }
+
+    /// Delta compression efficiency, DCE (Eq. 13): how much of a chunk its delta saves, on average.
+    #[must_use]
+    pub fn efficiency(&self) -> Option<f64> {
+        (self.chunks > 0).then(|| self.saved / self.chunks as f64)
+    }
+
+    /// How many deltas it takes to make a chunk that is stored as one, on average.
+    #[must_use]
+    pub fn mean_depth(&self) -> Option<f64> {
+        ratio(self.depths, self.chunks)
+    }
 }
 
 /// How full containers of a kind are.
@@ -102,6 +147,7 @@ impl Stats {
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
         self.data_container_bytes
+            + self.delta_container_bytes
             + self.metadata_container_bytes
             + self.index_bytes
             + self.snapshot_bytes
@@ -114,7 +160,27 @@ impl Stats {
         ratio(self.logical_bytes, self.unique_bytes)
     }
 
-    /// Logical over stored bytes.
+    /// Delta compression ratio, DCR (Odess, Eq. 12): bytes of all stored chunks, over the same with
+    /// deltas in the place of those that are stored so.
+    #[must_use]
+    pub fn delta_compression_ratio(&self) -> Option<f64> {
+        let after = self.unique_bytes - self.deltas.chunk_bytes + self.deltas.delta_bytes;
+        ratio(self.unique_bytes, after)
+    }
+
+    /// Similar chunk ratio, SCR (Odess, Eq. 14): chunks stored as deltas, over those stored whole.
+    #[must_use]
+    pub fn similar_chunk_ratio(&self) -> Option<f64> {
+        ratio(self.deltas.chunks, self.chunks - self.deltas.chunks)
+    }
+
+    /// Share of the bytes of stored chunks that deltas stand for.
+    #[must_use]
+    pub fn delta_share(&self) -> Option<f64> {
+        ratio(self.deltas.chunk_bytes, self.unique_bytes)
+    }
+
+    /// Logical over stored bytes: the global compression ratio (Odess, §4.3.4).
     #[must_use]
     pub fn reduction_ratio(&self) -> Option<f64> {
         ratio(self.logical_bytes, self.stored_bytes())
@@ -124,8 +190,68 @@ impl Stats {
     /// container of a run counts with the size that it has.
     #[must_use]
     pub fn filling_ratio(&self) -> Option<f64> {
-        let (data, metadata) = (self.data_filling, self.metadata_filling);
-        (data.full + data.smaller + metadata.full + metadata.smaller).ratio()
+        let kinds = [self.data_filling, self.delta_filling, self.metadata_filling];
+        let all = kinds.into_iter().map(|kind| kind.full + kind.smaller);
+        all.fold(Filling::default(), |sum, kind| sum + kind).ratio()
+    }
+
+    /// Adds the chunks of a section.
+    fn add_section(&mut self, section: &Section) {
+        let lengths = section.lengths.iter().map(|&length| u64::from(length));
+        match section.kind {
+            ContainerKind::Metadata => self.pages += section.chunk_count() as u64,
+            ContainerKind::Data | ContainerKind::Deltas => {
+                self.chunks += section.chunk_count() as u64;
+                self.unique_bytes += lengths.sum::<u64>();
+            }
+        }
+        for (chunk, &length) in section.lengths.iter().enumerate() {
+            if let Some(delta) = section.delta(chunk) {
+                self.deltas.add(length, delta);
+            }
+        }
+    }
+
+    /// Adds a container object; `whole_bytes` is the size of whole ones of that kind.
+    fn add_object(
+        &mut self,
+        kind: ContainerKind,
+        object_bytes: u64,
+        summary: &ContainerSummary,
+        whole_bytes: u32,
+    ) {
+        let (containers, bytes, filling) = match kind {
+            ContainerKind::Data => (
+                &mut self.data_containers,
+                &mut self.data_container_bytes,
+                &mut self.data_filling,
+            ),
+            ContainerKind::Deltas => (
+                &mut self.delta_containers,
+                &mut self.delta_container_bytes,
+                &mut self.delta_filling,
+            ),
+            ContainerKind::Metadata => (
+                &mut self.metadata_containers,
+                &mut self.metadata_container_bytes,
+                &mut self.metadata_filling,
+            ),
+        };
+        *containers += 1;
+        *bytes += object_bytes;
+        let part = match object_bytes == u64::from(whole_bytes) {
+            true => &mut filling.full,
+            false => &mut filling.smaller,
+        };
+        *part = *part
+            + Filling {
+                containers: 1,
+                bytes: object_bytes,
+                filled_bytes: summary.filled_bytes(),
+            };
+        if kind != ContainerKind::Metadata {
+            self.chunk_metadata_bytes += summary.metadata_bytes;
+        }
     }
 
     /// Container metadata and index for each stored chunk.
@@ -142,6 +268,14 @@ impl Stats {
             self.files,
         )
     }
+}
+
+/// What an object with several sections, as a compaction leaves it, counts as.
+fn kind_of(metadata: &ObjectMetadata) -> ContainerKind {
+    let has = |kind| metadata.sections.iter().any(|section| section.kind == kind);
+    let kinds = [ContainerKind::Metadata, ContainerKind::Deltas];
+    let found = kinds.into_iter().find(|&kind| has(kind));
+    found.unwrap_or(ContainerKind::Data)
 }
 
 fn ratio(numerator: u64, denominator: u64) -> Option<f64> {
@@ -213,38 +347,13 @@ impl Repository {
                     continue;
                 }
             };
-            let is_data = metadata
-                .sections
-                .iter()
-                .all(|s| s.kind == ContainerKind::Data);
-            let (filling, whole_bytes) = match is_data {
-                true => (&mut stats.data_filling, settings.container_bytes),
-                false => (
-                    &mut stats.metadata_filling,
-                    settings.metadata_container_bytes(),
-                ),
+            metadata.sections.iter().for_each(|s| stats.add_section(s));
+            let kind = kind_of(&metadata);
+            let whole_bytes = match kind {
+                ContainerKind::Data | ContainerKind::Deltas => settings.container_bytes,
+                ContainerKind::Metadata => settings.metadata_container_bytes(),
             };
-            let part = match object_bytes == u64::from(whole_bytes) {
-                true => &mut filling.full,
-                false => &mut filling.smaller,
-            };
-            *part = *part
-                + Filling {
-                    containers: 1,
-                    bytes: object_bytes,
-                    filled_bytes: summary.filled_bytes(),
-                };
-            if is_data {
-                stats.data_containers += 1;
-                stats.data_container_bytes += object_bytes;
-                stats.chunks += summary.chunks;
-                stats.unique_bytes += summary.plain_bytes;
-                stats.chunk_metadata_bytes += summary.metadata_bytes;
-            } else {
-                stats.metadata_containers += 1;
-                stats.metadata_container_bytes += object_bytes;
-                stats.pages += summary.chunks;
-            }
+            stats.add_object(kind, object_bytes, &summary, whole_bytes);
             Progress::add(&progress.files_done, 1);
             Progress::add(&progress.bytes_done, object_bytes);
         }

@@ -15,7 +15,9 @@ use crate::units;
 /// Show what the repository holds and what it costs
 ///
 /// The dedup ratio is the bytes of all files in all snapshots over the bytes of the chunks that
-/// are stored of them; the reduction is over all that is stored, after compression.
+/// are stored of them; the reduction is over all that is stored, after compression. Where chunks are
+/// stored as deltas to similar ones: DCR is the bytes of all chunks over the same with deltas in their place,
+/// DCE what a delta saves of its chunk on average, SCR the chunks stored as deltas over the others.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -43,57 +45,12 @@ pub fn run(session: &Session, _arguments: &StatsArguments) -> anyhow::Result<Exi
     })
 }
 
+/// A line of the table.
+type Row = (&'static str, String);
+
 fn text(stats: &Stats, config: &Config) -> String {
-    let (bytes, count) = (units::bytes, units::count);
-    let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
-    let each = |bytes: Option<f64>| bytes.map_or("-".to_owned(), |bytes| format!("{bytes:.1} B"));
-    let containers = |number: u64, size: u64| {
-        format!(
-            "{} in {}",
-            bytes(size),
-            units::counted(number, "container", "containers")
-        )
-    };
-    let mut rows = vec![
-        ("Snapshots", count(stats.snapshots)),
-        (
-            "Files in them",
-            format!("{}, {}", count(stats.files), bytes(stats.logical_bytes)),
-        ),
-        (
-            "Unique",
-            format!(
-                "{} in {} chunks",
-                bytes(stats.unique_bytes),
-                count(stats.chunks)
-            ),
-        ),
-        ("Stored", bytes(stats.stored_bytes())),
-        (
-            "  file data",
-            containers(stats.data_containers, stats.data_container_bytes),
-        ),
-        (
-            "  directories",
-            containers(stats.metadata_containers, stats.metadata_container_bytes),
-        ),
-        ("  index", bytes(stats.index_bytes)),
-        ("  snapshots", bytes(stats.snapshot_bytes)),
-        ("  other", bytes(stats.other_bytes)),
-        ("Dedup ratio", ratio(stats.dedup_ratio())),
-        ("Reduction", ratio(stats.reduction_ratio())),
-        ("Filling ratio", percent(stats.filling_ratio())),
-        ("  file data", filling(&stats.data_filling)),
-        ("  directories", filling(&stats.metadata_filling)),
-        (
-            "Metadata",
-            format!(
-                "{} a chunk, {} a file",
-                each(stats.metadata_bytes_per_chunk()),
-                each(stats.metadata_bytes_per_file()),
-            ),
-        ),
-    ];
+    let mut rows = contents(stats);
+    rows.extend(costs(stats));
     rows.push(("Chunker", chunker(config)));
     if config.acceleration != Acceleration::None {
         rows.push(("Acceleration", acceleration(config)));
@@ -111,6 +68,83 @@ fn text(stats: &Stats, config: &Config) -> String {
         .iter()
         .map(|(name, value)| format!("{name:<15}{value}"));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+fn containers(number: u64, size: u64) -> String {
+    let containers = units::counted(number, "container", "containers");
+    format!("{} in {containers}", units::bytes(size))
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
+fn contents(stats: &Stats) -> Vec<Row> {
+    let (bytes, count) = (units::bytes, units::count);
+    let files = format!("{}, {}", count(stats.files), bytes(stats.logical_bytes));
+    let unique = bytes(stats.unique_bytes);
+    let mut rows = vec![
+        ("Snapshots", count(stats.snapshots)),
+        ("Files in them", files),
+        (
+            "Unique",
+            format!("{unique} in {} chunks", count(stats.chunks)),
+        ),
+    ];
+    let deltas = &stats.deltas;
+    if deltas.chunks > 0 {
+        let shares = format!(
+            "{} of it, {} chunks, as {} of deltas, {} deep on average",
+            percent(stats.delta_share()),
+            count(deltas.chunks),
+            bytes(deltas.delta_bytes),
+            ratio(deltas.mean_depth()),
+        );
+        let ratios = format!(
+            "DCR {}, DCE {}, SCR {}",
+            ratio(stats.delta_compression_ratio()),
+            percent(deltas.efficiency()),
+            ratio(stats.similar_chunk_ratio()),
+        );
+        rows.extend([("  similar", shares), ("", ratios)]);
+    }
+    rows
+}
+
+fn costs(stats: &Stats) -> Vec<Row> {
+    let bytes = units::bytes;
+    let each = |bytes: Option<f64>| bytes.map_or("-".to_owned(), |bytes| format!("{bytes:.1} B"));
+    let has_deltas = stats.delta_containers > 0;
+    let data = containers(stats.data_containers, stats.data_container_bytes);
+    let deltas = containers(stats.delta_containers, stats.delta_container_bytes);
+    let pages = containers(stats.metadata_containers, stats.metadata_container_bytes);
+    let deltas = has_deltas.then_some(("  deltas", deltas));
+    let mut rows = vec![
+        ("Stored", bytes(stats.stored_bytes())),
+        ("  file data", data),
+    ];
+    rows.extend(deltas);
+    rows.extend([
+        ("  directories", pages),
+        ("  index", bytes(stats.index_bytes)),
+        ("  snapshots", bytes(stats.snapshot_bytes)),
+        ("  other", bytes(stats.other_bytes)),
+        ("Dedup ratio", ratio(stats.dedup_ratio())),
+        ("Reduction", ratio(stats.reduction_ratio())),
+        ("Filling ratio", percent(stats.filling_ratio())),
+        ("  file data", filling(&stats.data_filling)),
+    ]);
+    rows.extend(has_deltas.then(|| ("  deltas", filling(&stats.delta_filling))));
+    let metadata = format!(
+        "{} a chunk, {} a file",
+        each(stats.metadata_bytes_per_chunk()),
+        each(stats.metadata_bytes_per_file()),
+    );
+    rows.extend([
+        ("  directories", filling(&stats.metadata_filling)),
+        ("Metadata", metadata),
+    ]);
+    rows
 }
 
 fn percent(share: Option<f64>) -> String {
@@ -177,6 +211,16 @@ fn summary(stats: &Stats, config: &Config) -> StatsSummary {
         pages: stats.pages,
         data_containers: stats.data_containers,
         data_containers_bytes: stats.data_container_bytes,
+        delta_containers: stats.delta_containers,
+        delta_containers_bytes: stats.delta_container_bytes,
+        delta_chunks: stats.deltas.chunks,
+        delta_chunks_bytes: stats.deltas.chunk_bytes,
+        delta_bytes: stats.deltas.delta_bytes,
+        delta_share: stats.delta_share(),
+        delta_compression_ratio: stats.delta_compression_ratio(),
+        delta_compression_efficiency: stats.deltas.efficiency(),
+        similar_chunk_ratio: stats.similar_chunk_ratio(),
+        delta_depth: stats.deltas.mean_depth(),
         metadata_containers: stats.metadata_containers,
         metadata_containers_bytes: stats.metadata_container_bytes,
         index_bytes: stats.index_bytes,
@@ -187,6 +231,10 @@ fn summary(stats: &Stats, config: &Config) -> StatsSummary {
         data_whole_containers: stats.data_filling.full.containers,
         data_whole_filling_ratio: stats.data_filling.full.ratio(),
         data_smaller_filling_ratio: stats.data_filling.smaller.ratio(),
+        delta_filling_ratio: stats.delta_filling.ratio(),
+        delta_whole_containers: stats.delta_filling.full.containers,
+        delta_whole_filling_ratio: stats.delta_filling.full.ratio(),
+        delta_smaller_filling_ratio: stats.delta_filling.smaller.ratio(),
         metadata_filling_ratio: stats.metadata_filling.ratio(),
         metadata_whole_containers: stats.metadata_filling.full.containers,
         metadata_whole_filling_ratio: stats.metadata_filling.full.ratio(),

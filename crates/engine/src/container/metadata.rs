@@ -8,7 +8,7 @@
 use super::delta_columns::{
     Delta, Features, decode_deltas, decode_foreign, encode_deltas, encode_foreign,
 };
-use super::{Compression, ContainerId, ContainerKind, Slot};
+use super::{ChunkAddress, Compression, ContainerId, ContainerKind, Slot};
 use crate::fingerprint::Fingerprint;
 use crate::format::{DecodeError, Decoder, FieldList, FieldWriter, SEAL_TAG_BYTES, put_varint};
 use crate::object::ObjectId;
@@ -85,6 +85,18 @@ impl Section {
     #[must_use]
     pub fn chunk_count(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Where the chunk of that index lies.
+    ///
+    /// # Panics
+    /// When there is no such chunk.
+    #[must_use]
+    pub fn address(&self, chunk: usize) -> ChunkAddress {
+        ChunkAddress {
+            container: self.id,
+            slot: self.slots[chunk],
+        }
     }
 
     /// How the chunk of that index is stored, if it is not stored whole.

@@ -46,7 +46,9 @@ pub struct ContainerSummary {
     pub metadata_bytes: u64,
     /// Chunks in all its sections.
     pub chunks: u64,
-    /// Bytes of those chunks, however they are stored.
+    /// Those of them that are stored as deltas.
+    pub delta_chunks: u64,
+    /// Bytes of all chunks, however they are stored.
     pub plain_bytes: u64,
 }
 
@@ -251,12 +253,14 @@ impl ContainerReader {
             return Err(reason).in_object(key, "metadata");
         }
         let chunks = metadata.sections.iter().map(|s| s.chunk_count() as u64);
+        let deltas = metadata.sections.iter().flat_map(|s| &s.deltas);
         let lengths = metadata.sections.iter().flat_map(|s| &s.lengths);
         let summary = ContainerSummary {
             object_bytes: tail.object_bytes,
             data_bytes,
             metadata_bytes,
             chunks: chunks.sum(),
+            delta_chunks: deltas.flatten().count() as u64,
             plain_bytes: lengths.map(|&length| u64::from(length)).sum(),
         };
         Ok(OpenObject {

@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use super::group_cache::CachedGroup;
 use super::reader::{ReadError, Reader};
-use crate::container::{ChunkAddress, ContainerKind, ContainerReader, Delta, LoadedSection};
+use crate::container::{
+    ChunkAddress, ContainerKind, ContainerReader, Delta, LoadedSection, Section,
+};
 use crate::format::{DecodeError, ObjectError};
 
 /// The bytes of a chunk. Holds the group that they came in: whoever keeps them for long copies them.
@@ -47,11 +49,7 @@ pub(crate) struct StoredChunk {
 
 impl StoredChunk {
     pub fn address(&self) -> ChunkAddress {
-        let section = &self.loaded.section;
-        ChunkAddress {
-            container: section.id,
-            slot: section.slots[self.chunk],
-        }
+        self.loaded.section.address(self.chunk)
     }
 
     /// How it is stored, if not whole.
@@ -73,20 +71,29 @@ impl StoredChunk {
         let fail = |error: ReadError| ReadError::base(self.address(), base, error);
         let loaded = containers.section(base.container);
         let loaded = loaded.map_err(|error| fail(error.into()))?;
-        let found = loaded.section.chunk_in(base.slot);
-        let chunk = found.ok_or_else(|| fail(ReadError::NoChunk(base)))?;
-        if loaded.section.kind == ContainerKind::Metadata {
-            return Err(fail(ReadError::NotData(base)));
-        }
-        let depth = loaded.section.delta(chunk).map_or(0, |delta| delta.depth);
-        if depth >= delta.depth {
-            let too_deep = ReadError::TooDeep {
-                depth,
-                delta_depth: delta.depth,
-            };
-            return Err(fail(too_deep));
-        }
+        let chunk = check_base(&loaded.section, delta).map_err(fail)?;
         Ok(StoredChunk { loaded, chunk })
+    }
+}
+
+/// The index of a delta's base in `section`, its container, checked to be one.
+///
+/// # Errors
+/// When the base is not there, can be no base, or is as deep as the delta.
+pub(super) fn check_base(section: &Section, delta: &Delta) -> Result<usize, ReadError> {
+    let base = delta.base;
+    let chunk = section.chunk_in(base.slot);
+    let chunk = chunk.ok_or(ReadError::NoChunk(base))?;
+    if section.kind == ContainerKind::Metadata {
+        return Err(ReadError::NotData(base));
+    }
+    let depth = section.delta(chunk).map_or(0, |delta| delta.depth);
+    match depth < delta.depth {
+        true => Ok(chunk),
+        false => Err(ReadError::TooDeep {
+            depth,
+            delta_depth: delta.depth,
+        }),
     }
 }
 

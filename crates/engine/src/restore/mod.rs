@@ -4,6 +4,7 @@
 //! streams at once: every container is read once, its chunks go to wherever they belong.
 //! [`verify_objects`] reads containers for the sake of knowing that they can be read.
 
+mod bases;
 mod chunks;
 mod delta_nodes;
 mod group_cache;
@@ -14,6 +15,7 @@ mod reader;
 mod restoring;
 mod verify;
 
+pub use bases::{WrongBase, wrong_bases};
 pub use chunks::ChunkBytes;
 pub(crate) use chunks::StoredChunk;
 pub use look_ahead::{GroupPlace, LookAhead};
