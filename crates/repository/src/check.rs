@@ -320,6 +320,7 @@ impl Check<'_> {
         let mut deltas = into_inner(sink.deltas);
         deltas.sort_unstable();
         let mut failures = into_inner(sink.failures);
+        let is_reachable = failures.iter().all(|(_, error)| error.is_damage());
         failures.sort_by_key(|(key, _)| *key);
         for (key, error) in failures {
             if error.is_damage() {
@@ -332,7 +333,7 @@ impl Check<'_> {
                 is_loss: true,
             });
         }
-        self.deltas(&deltas, read_data);
+        self.deltas(&deltas, read_data, is_reachable);
         for problem in waiting {
             self.tell(problem);
         }
@@ -340,10 +341,11 @@ impl Check<'_> {
     }
 
     /// Chunks stored as deltas in these objects, those with damage apart: these are told.
-    fn deltas(&mut self, objects: &[(ObjectKey, u64)], read_data: bool) {
+    fn deltas(&mut self, objects: &[(ObjectKey, u64)], read_data: bool, is_reachable: bool) {
         // As much as a restore of its plans and its files.
         let plan_bytes = self.repository.engine().settings().memory_bytes / 4;
-        let check = DeltaCheck::new(&self.reader, &self.room, self.progress, plan_bytes);
+        let (reader, room) = (&self.reader, &self.room);
+        let check = DeltaCheck::new(reader, room, self.progress, plan_bytes, is_reachable);
         let losses = check.run(objects, read_data);
         for (container, losses) in losses {
             if losses.is_damage {

@@ -268,3 +268,60 @@ fn edited(random: &mut Random, base: &[u8]) -> Vec<u8> {
     }
     bytes
 }
+
+/// Makes a container of deltas of one of data, in its place: chunks in the same slots, a few of them
+/// whole, the others deltas to chunks like them in a new container `bases`, or to the chunk before.
+///
+/// # Panics
+/// When the container is not readable, or the store fails.
+pub fn make_deltas(engine: &Engine, id: ContainerId, bases: ContainerId) {
+    let reader = engine.reader().expect("remaps are readable");
+    let loaded = reader.containers().section(id);
+    let section = &loaded.expect("the container is readable").section;
+    let mut random = Random::new(7);
+    let mut base_chunks = Vec::new();
+    let mut chunks: Vec<HandChunk> = Vec::new();
+    for chunk in 0..section.chunk_count() {
+        let bytes = reader.chunk(section.address(chunk));
+        let bytes = bytes.expect("the chunk is readable").to_vec();
+        let before = chunks
+            .last()
+            .and_then(|before| Some((before, before.delta?)));
+        let new = match (chunk % 5, before) {
+            (0, _) => HandChunk::whole(bytes),
+            (1, Some((before, delta))) => {
+                let base = (section.address(chunk - 1), &before.bytes[..]);
+                HandChunk::delta(bytes, base, DeltaMethod::Instructions, delta.depth + 1)
+            }
+            _ => {
+                let base = edited(&mut random, &bytes);
+                let place = ChunkAddress {
+                    container: bases,
+                    slot: Slot(base_chunks.len() as u16),
+                };
+                let method = match chunk % 2 {
+                    0 => DeltaMethod::Instructions,
+                    _ => DeltaMethod::Prefix,
+                };
+                let delta = HandChunk::delta(bytes, (place, &base), method, 1);
+                base_chunks.push(HandChunk::whole(base));
+                delta
+            }
+        };
+        chunks.push(new);
+    }
+    let groups = |chunks: &[HandChunk]| chunks.chunks(9).map(<[_]>::to_vec).collect::<Vec<_>>();
+    store_container(
+        engine,
+        bases,
+        ContainerKind::Data,
+        &groups(&base_chunks),
+        |_| {},
+    );
+    let key = id.own_object();
+    engine.store().delete(&key).expect("it is there");
+    let slots = section.slots.clone();
+    store_container(engine, id, ContainerKind::Deltas, &groups(&chunks), |new| {
+        new.slots = slots;
+    });
+}

@@ -15,7 +15,7 @@
 //! which thereby comes into the cache, in one read where the directory of the runs says how long it
 //! is. Candidates of one generation are tried in the order of their ids, so that the answer does not
 //! depend on how runs were merged. A container that is gone or damaged is passed over:
-//! its chunks are stored again. One that was found damaged is *set aside* for good: a run covers
+//! its chunks are stored again, and so are those made of them (`live.rs`). One that was found damaged is *set aside* for good: a run covers
 //! it, and none has entries of it, so that no later backup takes it for a good one, while
 //! what is intact in it can still be restored.
 //!
@@ -133,6 +133,15 @@ impl Index {
         let aside = set_aside_before(&runs);
         for &container in &aside {
             live.remove(reader.remaps().object_of(container).id);
+        }
+        let is_gone =
+            |&container: &ContainerId| !live.contains(reader.remaps().object_of(container).id);
+        let read = runs.runs();
+        if read
+            .iter()
+            .any(|run| run.footer().containers.iter().any(is_gone))
+        {
+            live.note_gap();
         }
         let mut index = Self {
             store,
@@ -280,6 +289,7 @@ impl Index {
         // A copy of this run that no index run covers yet counts whatever the cache happens to hold.
         if let Some(address) = self.cache.find(fingerprint)
             && (self.is_own(address.container) || !self.may_be_own(fingerprint))
+            && self.live.has_bases(&self.reader, address)
         {
             return Ok(Some(Found::Stored(address)));
         }
@@ -434,7 +444,8 @@ impl Index {
             .section
             .chunk_in(candidate.slot)
             .is_some_and(|chunk| loaded.section.fingerprints[chunk] == *fingerprint);
-        Ok(is_it.then_some(candidate))
+        let is_whole = is_it && self.live.has_bases(&self.reader, candidate);
+        Ok(is_whole.then_some(candidate))
     }
 
     /// How long the metadata region of that container's object is, if a run knows; they know it of

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use engine::container::{
-    Compression, CompressionLevel, Compressor, ContainerBuilder, ContainerId, ContainerKind,
-    ContainerReader, GROUP_BYTES_MAX, Group, LoadedSection, ObjectMetadata, Remap, RemapSet,
-    Section, Slot, decompress,
+    ChunkAddress, Compression, CompressionLevel, Compressor, ContainerBuilder, ContainerId,
+    ContainerKind, ContainerReader, Delta, DeltaMethod, GROUP_BYTES_MAX, Group, LoadedSection,
+    NewChunk, ObjectMetadata, Remap, RemapSet, Section, Slot, decompress,
 };
 use engine::fingerprint::Fingerprint;
 use engine::format::{Decoder, SEAL_TAG_BYTES, put_bytes, write_document};
 use engine::object::{MemoryStore, ObjectId, ObjectKey, ObjectKind};
+use engine::restore::{Reader, wrong_bases};
+use engine::similarity::delta::DeltaEncoder;
+use engine::similarity::prefix::PrefixEncoder;
 
 use super::{container_reader, fingerprinter, vault};
 
@@ -18,6 +21,9 @@ const CONTAINER: ContainerId = ContainerId(ObjectId([2; 16]));
 
 /// Groups are sealed until an object has so many bytes; announced lengths may be far longer.
 const DATA_BYTES_MAX: usize = 1 << 20;
+
+/// Chunks of a container that are read one by one.
+const CHUNKS_READ_MAX: usize = 50;
 
 /// A metadata region: what it says agrees with itself and survives another encoding.
 pub fn metadata(bytes: &[u8]) {
@@ -65,7 +71,10 @@ pub fn metadata_samples() -> Vec<Vec<u8>> {
     let sections = vec![plain.sections[0].clone(), second];
     let several = ObjectMetadata { sections };
     let padded = [several.encode(), vec![0; 15]].concat();
-    vec![plain.encode(), padded]
+    let deltas = ObjectMetadata {
+        sections: vec![delta_container().0],
+    };
+    vec![plain.encode(), padded, deltas.encode()]
 }
 
 /// A section as compaction leaves it, to stand after those of `before`.
@@ -165,6 +174,23 @@ fn read_object(object: Vec<u8>) {
         return;
     };
     read_groups(&reader, &loaded, is_verified);
+    read_chunks(reader, &loaded);
+}
+
+/// Every chunk, also one stored as a delta: it is the chunk of its fingerprint, or an error.
+fn read_chunks(containers: ContainerReader, loaded: &LoadedSection) {
+    let reader = Reader::new(Arc::new(containers), 1 << 20);
+    let section = &loaded.section;
+    let wrong = wrong_bases(reader.containers(), section);
+    for chunk in 0..section.chunk_count().min(CHUNKS_READ_MAX) {
+        let read = reader.chunk(section.address(chunk));
+        assert!(read.is_err() || wrong.iter().all(|wrong| wrong.chunk != chunk));
+        if let Ok(bytes) = read {
+            let fingerprint = fingerprinter().fingerprint(section.kind, &bytes);
+            assert_eq!(fingerprint, section.fingerprints[chunk]);
+            assert_eq!(bytes.len(), section.lengths[chunk] as usize);
+        }
+    }
 }
 
 fn read_groups(reader: &ContainerReader, loaded: &LoadedSection, is_verified: bool) {
@@ -232,23 +258,80 @@ fn sample_container() -> (Section, Vec<u8>) {
     (section, data)
 }
 
+/// A container of deltas, by both methods, to a whole chunk of its own and to each other; and the
+/// plaintexts of its groups as stored.
+fn delta_container() -> (Section, Vec<u8>) {
+    let kind = ContainerKind::Deltas;
+    let mut builder = ContainerBuilder::new(&vault(), kind, 1 << 20).with_features(3);
+    let mut prefix = PrefixEncoder::new(CompressionLevel::DEFAULT);
+    let mut base = b"words and other words ".repeat(60);
+    let mut data = Vec::new();
+    for number in 0u8..6 {
+        let mut chunk = base.clone();
+        let at = usize::from(number) * 100;
+        chunk.splice(at..at + 4, [number; 9]);
+        let mut stored = Vec::new();
+        let method = match number % 2 {
+            0 => DeltaMethod::Prefix,
+            _ => DeltaMethod::Instructions,
+        };
+        let is_delta = match method {
+            DeltaMethod::Prefix => prefix.encode(&base, &chunk, 500, &mut stored),
+            DeltaMethod::Instructions => {
+                DeltaEncoder::new().encode(&base, &chunk, 500, &mut stored)
+            }
+        };
+        assert!(is_delta, "the chunk is like its base");
+        let delta = Delta {
+            // The id of the container once it is sealed.
+            base: ChunkAddress {
+                container: CONTAINER,
+                slot: Slot(u16::from(number.saturating_sub(1))),
+            },
+            stored_bytes: stored.len() as u32,
+            method,
+            depth: number.max(1),
+        };
+        let is_root = number == 0;
+        if is_root {
+            stored.clone_from(&chunk);
+        }
+        let new = NewChunk {
+            fingerprint: fingerprinter().fingerprint(kind, &chunk),
+            length: chunk.len() as u32,
+            delta: (!is_root).then_some(delta),
+            features: if is_root { vec![7, 8, 9] } else { Vec::new() },
+        };
+        builder.push_chunks(&stored, Compression::Stored, &[new]);
+        data.extend_from_slice(&stored);
+        base = chunk;
+    }
+    let mut section = Section::clone(&builder.finish(true).section);
+    section.id = CONTAINER;
+    (section, data)
+}
+
 pub fn sealed_samples() -> Vec<Vec<u8>> {
-    let (section, data) = sample_container();
-    let metadata = ObjectMetadata {
-        sections: vec![section],
+    let sample = |(section, data): (Section, Vec<u8>)| {
+        let metadata = ObjectMetadata {
+            sections: vec![section],
+        };
+        let mut sample = Vec::new();
+        put_bytes(&mut sample, &metadata.encode());
+        sample.extend_from_slice(&data);
+        sample
     };
-    let mut sample = Vec::new();
-    put_bytes(&mut sample, &metadata.encode());
-    sample.extend_from_slice(&data);
-    vec![sample]
+    vec![sample(sample_container()), sample(delta_container())]
 }
 
 pub fn object_samples() -> Vec<Vec<u8>> {
-    let (section, data) = sample_container();
-    let metadata = ObjectMetadata {
-        sections: vec![section],
+    let sample = |(section, data): (Section, Vec<u8>)| {
+        let metadata = ObjectMetadata {
+            sections: vec![section],
+        };
+        seal(&metadata.encode(), &data)
     };
-    vec![seal(&metadata.encode(), &data)]
+    vec![sample(sample_container()), sample(delta_container())]
 }
 
 /// The body of a remap: it has one form, and a set of remaps takes it.

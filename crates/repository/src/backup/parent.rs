@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use engine::container::{ChunkAddress, Slot};
 use engine::index::LiveObjects;
 use engine::object::ObjectId;
 use engine::pipeline::Trail;
@@ -28,13 +29,25 @@ impl LiveContainers {
         Self { objects }
     }
 
-    /// Are all containers of a recipe there, also those that its pages name?
+    /// Are all containers of a recipe there, also those that its pages name, and what their chunks are
+    /// made of?
     fn has_all(&self, tree: &SnapshotTree, recipe: &Recipe) -> Result<bool, ReadError> {
         let containers = tree.reader().containers();
         for run in tree.reader().runs(recipe) {
-            if let Run::Slots { container, .. } = run? {
+            if let Run::Slots {
+                container,
+                first: Slot(first),
+                count,
+                ..
+            } = run?
+            {
                 let object = containers.remaps().object_of(container);
-                if !self.objects.contains(object.id) {
+                let mut chunks = (first..=u16::MAX).take(count as usize).map(Slot);
+                let has_bases = |slot| {
+                    let chunk = ChunkAddress { container, slot };
+                    self.objects.has_bases(containers, chunk)
+                };
+                if !self.objects.contains(object.id) || !chunks.all(has_bases) {
                     return Ok(false);
                 }
             }
@@ -82,6 +95,7 @@ fn damaged_container(reader: &Reader, error: &ReadError) -> Option<ObjectId> {
             let remaps = reader.containers().remaps();
             Some(remaps.object_of(*container).id)
         }
+        ReadError::Base { error, .. } => damaged_container(reader, error),
         _ => None,
     }
 }

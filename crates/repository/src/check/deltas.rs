@@ -47,11 +47,14 @@ impl Losses {
 
 /// Checks deltas.
 pub(super) struct DeltaCheck<'a> {
-    pub reader: &'a Reader,
-    pub room: &'a ReadingRoom,
-    pub progress: &'a Progress,
+    reader: &'a Reader,
+    room: &'a ReadingRoom,
+    progress: &'a Progress,
     /// What a plan may take.
-    pub plan_bytes: usize,
+    plan_bytes: usize,
+    /// Could all containers be read, as far as they are not damaged? Otherwise a chunk that can't be made
+    /// may come back.
+    is_reachable: bool,
     losses: Mutex<BTreeMap<ContainerId, Losses>>,
 }
 
@@ -61,12 +64,14 @@ impl<'a> DeltaCheck<'a> {
         room: &'a ReadingRoom,
         progress: &'a Progress,
         plan_bytes: usize,
+        is_reachable: bool,
     ) -> Self {
         Self {
             reader,
             room,
             progress,
             plan_bytes,
+            is_reachable,
             losses: Mutex::default(),
         }
     }
@@ -285,8 +290,8 @@ impl ChunkSink for Applied<'_> {
 
     fn lost(&self, stream: u32, _: u64, _: usize, error: &str) {
         let chunk = self.chunks[stream as usize];
-        // What can't be reached is told where containers are read whole.
-        self.check.lose(chunk, error.to_owned(), true);
+        let is_damage = self.check.is_reachable;
+        self.check.lose(chunk, error.to_owned(), is_damage);
     }
 
     fn is_cancelled(&self) -> bool {
