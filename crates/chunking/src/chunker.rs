@@ -263,6 +263,12 @@ impl Chunker {
             && self.method.is_match(self.isa, data, length)
     }
 
+    /// Whether the cut is the first position that matches, and hangs on nothing behind it.
+    pub(crate) fn cuts_at_first_match(&self) -> bool {
+        let rule = self.windowed().map(Windowed::rule);
+        rule.is_some_and(|rule| !rule.has_backups)
+    }
+
     /// The same of what is left of a stream, in whose order it is asked for: what was found beyond
     /// the cut is remembered in `ahead`.
     pub(crate) fn cut_next(&self, ahead: &mut Option<Ahead>, data: &[u8]) -> usize {

@@ -2,7 +2,8 @@
 //! something else begins there.
 //!
 //! Enters: a stream as it is read, and which formats are looked for ([`Structure`]). Leaves: how
-//! much of what is in memory belongs to the section of the next chunk ([`Sections::next`]). A format is
+//! much of what is in memory belongs to the section of the next chunk ([`Sections::next`]), or that
+//! chunk's length ([`Sections::cut`]). A format is
 //! recognised by content and never trusted: sections only ever add cuts, so that chunks laid end to
 //! end are the stream, whatever it says about itself; only the last chunk of a section may have
 //! fewer than `min_bytes`.
@@ -17,9 +18,7 @@
 //! let mut sections = Sections::new(Structure::Tar, &chunker);
 //! let mut lengths = Vec::new();
 //! let mut rest = &data[..];
-//! while let Some(section) = sections.next(rest, true) {
-//!     let length = chunker.cut(section);
-//!     sections.pass(length);
+//! while let Some(length) = sections.cut(&chunker, rest, true) {
 //!     rest = &rest[length..];
 //!     lengths.push(length);
 //! }
@@ -80,6 +79,9 @@ impl Structure {
 /// Bytes that are looked at ahead of the chunker: few, so that they are in the cache when it comes.
 const AHEAD_BYTES: usize = 64 << 10;
 
+/// Headers begin at multiples of so many bytes, in all formats so far.
+const BLOCK_BYTES: u64 = 512;
+
 /// The sections of one stream; see [`Sections::next`].
 #[derive(Debug, Clone)]
 pub struct Sections {
@@ -109,6 +111,12 @@ impl Scanner {
     fn decided(&self) -> u64 {
         match self {
             Scanner::Tar(scanner) => scanner.decided(),
+        }
+    }
+
+    fn is_searching(&self) -> bool {
+        match self {
+            Scanner::Tar(scanner) => scanner.is_searching(),
         }
     }
 }
@@ -150,16 +158,16 @@ impl Sections {
     /// ends with it.
     pub fn next<'a>(&mut self, rest: &'a [u8], is_end: bool) -> Option<&'a [u8]> {
         let wanted = self.chunk_bytes_max;
-        let Some(scanner) = &mut self.scanner else {
-            let is_enough = rest.len() >= wanted || (is_end && !rest.is_empty());
-            return is_enough.then_some(rest);
-        };
         loop {
+            let Some(scanner) = &self.scanner else {
+                let is_enough = rest.len() >= wanted || (is_end && !rest.is_empty());
+                return is_enough.then_some(rest);
+            };
             if let Some(&boundary) = self.boundaries.front() {
                 let section_bytes = usize::try_from(boundary - self.start);
                 return Some(&rest[..section_bytes.unwrap_or(usize::MAX)]);
             }
-            let decided = scanner.decided() - self.start.min(scanner.decided());
+            let decided = scanner.decided().saturating_sub(self.start);
             let decided = usize::try_from(decided).unwrap_or(usize::MAX);
             if decided >= wanted {
                 return Some(&rest[..decided]);
@@ -171,15 +179,61 @@ impl Sections {
                 return is_enough.then_some(rest);
             }
             let piece = &piece[..piece.len().min(AHEAD_BYTES)];
-            let (start, boundaries) = (self.start, &mut self.boundaries);
-            scanner.push(piece, &mut |boundary| {
-                // A chunk may have ended there, before it was known.
-                if boundary > start {
-                    boundaries.push_back(boundary);
-                }
-            });
-            self.seen += piece.len() as u64;
+            self.push(piece);
         }
+    }
+
+    /// Shows the scanner what follows what it has seen.
+    fn push(&mut self, piece: &[u8]) {
+        let Some(scanner) = &mut self.scanner else {
+            return;
+        };
+        let (start, boundaries) = (self.start, &mut self.boundaries);
+        scanner.push(piece, &mut |boundary| {
+            // A chunk may have ended there, before it was known.
+            if boundary > start {
+                boundaries.push_back(boundary);
+            }
+        });
+        self.seen += piece.len() as u64;
+    }
+
+    /// The length of the next chunk, of which note is taken ([`pass`](Self::pass)); nothing where
+    /// [`next`](Self::next) has nothing. `chunker` is the one that the sections were made for.
+    ///
+    /// The same cuts as by `next`, and faster where nothing is found: bytes are looked at when the
+    /// chunker has brought them into the cache.
+    pub fn cut(&mut self, chunker: &Chunker, rest: &[u8], is_end: bool) -> Option<usize> {
+        let length = match self.cut_before_looking(chunker, rest) {
+            Some(length) => length,
+            None => chunker.cut(self.next(rest, is_end)?),
+        };
+        self.pass(length);
+        Some(length)
+    }
+
+    /// The length of the next chunk if no boundary is in it, of a chunker that looks at nothing behind
+    /// its cuts: then a boundary behind the chunk changes nothing.
+    fn cut_before_looking(&mut self, chunker: &Chunker, rest: &[u8]) -> Option<usize> {
+        let scanner = self.scanner.as_ref()?;
+        let is_possible = self.boundaries.is_empty()
+            && scanner.is_searching()
+            && rest.len() >= self.chunk_bytes_max
+            && chunker.cuts_at_first_match();
+        if !is_possible {
+            return None;
+        }
+        let length = chunker.cut(rest);
+        let seen = usize::try_from(self.seen - self.start).ok()?;
+        let wanted = self.start + length as u64;
+        let looked_at = usize::try_from(wanted.next_multiple_of(BLOCK_BYTES) - self.start).ok()?;
+        if seen < looked_at {
+            self.push(rest.get(seen..looked_at)?);
+        }
+        let is_decided = self.scanner.as_ref()?.decided() >= wanted;
+        let boundary = self.boundaries.front();
+        let is_free = boundary.is_none_or(|&boundary| boundary >= wanted);
+        (is_decided && is_free).then_some(length)
     }
 
     /// Takes note of the next chunk's length: the one behind it is the next from here on.

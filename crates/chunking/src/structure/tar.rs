@@ -107,6 +107,12 @@ impl TarScanner {
         self.position - self.partial.len() as u64
     }
 
+    /// Whether the next boundary, if there is one, is a header that it looks for block by block.
+    pub(super) fn is_searching(&self) -> bool {
+        let is_anything = |level: &Level| level.expected == Expected::Anything;
+        self.partial.is_empty() && self.levels.last().is_some_and(is_anything)
+    }
+
     /// Takes the next piece of the stream, and hands each boundary that is certain now to
     /// `boundary`, in rising order.
     pub(super) fn push(&mut self, mut piece: &[u8], boundary: &mut impl FnMut(u64)) {

@@ -49,6 +49,21 @@ fn lengths_of_pieces(
     }
 }
 
+/// The same by [`Sections::cut`], in pieces of equal size.
+fn cut_lengths(chunker: &Chunker, data: &[u8], piece: usize) -> Vec<usize> {
+    let mut sections = Sections::new(Structure::Tar, chunker);
+    let (mut start, mut end) = (0, 0);
+    let mut lengths = Vec::new();
+    while end < data.len() || lengths.is_empty() && !data.is_empty() {
+        end = data.len().min(end + piece);
+        while let Some(length) = sections.cut(chunker, &data[start..end], end == data.len()) {
+            start += length;
+            lengths.push(length);
+        }
+    }
+    lengths
+}
+
 fn whole(chunker: &Chunker, data: &[u8]) -> Vec<usize> {
     lengths_of_pieces(chunker, data, || data.len())
 }
@@ -301,10 +316,47 @@ fn sections_are_those_of_the_definition_whatever_the_reads() {
             start = end;
         }
         assert_eq!(expected, apart, "seed {seed}");
+        assert_eq!(cut_lengths(&chunker, &data, data.len()), apart);
         for most in [1, 7, 600, 5000, 100_000] {
             let mut sizes = Splitmix64(seed + most as u64);
             let pieces = lengths_of_pieces(&chunker, &data, || 1 + sizes.below(most));
             assert_eq!(pieces, expected, "seed {seed}, pieces of {most} at most");
+            assert_eq!(cut_lengths(&chunker, &data, most), expected, "seed {seed}");
+        }
+    }
+}
+
+/// Those that look behind their cuts, or not: the same whether bytes are looked at before they are
+/// cut or behind.
+#[test]
+fn every_chunker_cuts_sections_apart() {
+    for info in chunking::ALGORITHMS {
+        let parameters = match info.algorithm {
+            Algorithm::SeqCdc | Algorithm::Fixed => sized(info.algorithm, 256, 1024, 4096),
+            Algorithm::Ram => sized(info.algorithm, 512, 1024, 4096),
+            _ => sized(info.algorithm, 256, 1024, 16384),
+        };
+        let chunker = unkeyed(&parameters);
+        for seed in 0..20 {
+            let mut chance = Splitmix64(seed);
+            let mut data = random_bytes(seed, 40 * BLOCK * chance.below(4));
+            for _ in 0..4 {
+                data.extend(any_tar(&mut chance, 1, false));
+                data.extend(random_bytes(seed, 100 * BLOCK));
+            }
+            let mut start = 0;
+            let mut apart = Vec::new();
+            for end in boundaries(&data).into_iter().chain([data.len()]) {
+                apart.extend(lengths(&chunker, &data[start..end]));
+                start = end;
+            }
+            assert_eq!(
+                cut_lengths(&chunker, &data, data.len()),
+                apart,
+                "{}",
+                info.name
+            );
+            assert_eq!(cut_lengths(&chunker, &data, 30_000), apart, "{}", info.name);
         }
     }
 }

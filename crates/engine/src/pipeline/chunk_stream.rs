@@ -246,11 +246,11 @@ impl Cutting<'_, '_> {
     fn cut_in_turn(&mut self, data: &[u8], ended: bool) -> (Cut, usize) {
         let chunker = self.with.cutter.chunker();
         let mut lengths = Vec::new();
-        let used = Self::each_chunk(&mut self.sections, data, ended, |_, section| {
-            let length = chunker.cut(section);
+        let mut used = 0;
+        while let Some(length) = self.sections.cut(chunker, &data[used..], ended) {
             lengths.push(length as u32);
-            length
-        });
+            used += length;
+        }
         (Cut::Lengths(lengths), used)
     }
 
