@@ -301,6 +301,7 @@ fn delta_container() -> (Section, Vec<u8>) {
             length: chunk.len() as u32,
             delta: (!is_root).then_some(delta),
             features: if is_root { vec![7, 8, 9] } else { Vec::new() },
+            last_byte: 0,
         };
         builder.push_chunks(&stored, Compression::Stored, &[new]);
         data.extend_from_slice(&stored);
