@@ -114,9 +114,9 @@ impl Scanner {
         }
     }
 
-    fn is_searching(&self) -> bool {
+    fn searching_until(&self) -> Option<u64> {
         match self {
-            Scanner::Tar(scanner) => scanner.is_searching(),
+            Scanner::Tar(scanner) => scanner.searching_until(),
         }
     }
 }
@@ -212,18 +212,20 @@ impl Sections {
         Some(length)
     }
 
-    /// The length of the next chunk if no boundary is in it, of a chunker that looks at nothing behind
+    /// The length of the next chunk if no header is in it, of a chunker that looks at nothing behind
     /// its cuts: then a boundary behind the chunk changes nothing.
     fn cut_before_looking(&mut self, chunker: &Chunker, rest: &[u8]) -> Option<usize> {
-        let scanner = self.scanner.as_ref()?;
-        let is_possible = self.boundaries.is_empty()
-            && scanner.is_searching()
-            && rest.len() >= self.chunk_bytes_max
+        let end = self.scanner.as_ref()?.searching_until()?;
+        let until_end = usize::try_from(end.checked_sub(self.start)?).unwrap_or(usize::MAX);
+        // The scanner may stand at the end of a content and not have left it.
+        let is_possible = until_end > 0
+            && self.boundaries.is_empty()
+            && rest.len() >= self.chunk_bytes_max.min(until_end)
             && chunker.cuts_at_first_match();
         if !is_possible {
             return None;
         }
-        let length = chunker.cut(rest);
+        let length = chunker.cut(&rest[..rest.len().min(until_end)]);
         let seen = usize::try_from(self.seen - self.start).ok()?;
         let wanted = self.start + length as u64;
         let looked_at = usize::try_from(wanted.next_multiple_of(BLOCK_BYTES) - self.start).ok()?;

@@ -107,10 +107,12 @@ impl TarScanner {
         self.position - self.partial.len() as u64
     }
 
-    /// Whether the next boundary, if there is one, is a header that it looks for block by block.
-    pub(super) fn is_searching(&self) -> bool {
-        let is_anything = |level: &Level| level.expected == Expected::Anything;
-        self.partial.is_empty() && self.levels.last().is_some_and(is_anything)
+    /// Up to where there is no boundary but in front of headers, which are looked for block by
+    /// block: the end of the content, or of the stream. Nothing where more is known of what comes.
+    pub(super) fn searching_until(&self) -> Option<u64> {
+        let level = self.levels.last()?;
+        let is_searching = self.partial.is_empty() && level.expected == Expected::Anything;
+        is_searching.then_some(level.end)
     }
 
     /// Takes the next piece of the stream, and hands each boundary that is certain now to
