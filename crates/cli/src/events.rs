@@ -372,6 +372,7 @@ pub struct StatsSummary {
     pub chunker: &'static str,
     pub acceleration: String,
     pub segment_bytes: Option<u32>,
+    pub structure: &'static str,
     pub rewriting: &'static str,
     pub unreadable: u64,
 }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use chunking::structure::Structure;
 use chunking::{Chunker, KeyMaterial, Parameters};
 use engine::container::CompressionChoice;
 use engine::format::ObjectError;
@@ -85,6 +86,8 @@ pub struct CreateOptions {
     pub chunker: Option<Parameters>,
     /// How cutting is accelerated.
     pub acceleration: Acceleration,
+    /// Formats whose parts are cut apart; when not given, tar, unless streams are cut by segments.
+    pub structure: Option<Structure>,
     /// Take a chunker without a key in an encrypted repository.
     pub allow_unkeyed_chunker: bool,
     /// Container size in bytes; 4 MiB when not given.
@@ -104,6 +107,7 @@ impl Default for CreateOptions {
         Self {
             chunker: None,
             acceleration: Acceleration::None,
+            structure: None,
             allow_unkeyed_chunker: false,
             container_bytes: None,
             group_bytes: None,
@@ -189,6 +193,10 @@ impl Repository {
             config.chunker = chunker;
         }
         config.acceleration = options.acceleration;
+        config.structure = options.structure.unwrap_or(match options.acceleration {
+            Acceleration::Segments { .. } => Structure::None,
+            _ => config.structure,
+        });
         config.rewriting = options.rewriting;
         config.deltas = options.deltas;
         if options.deltas != DeltaLevel::Off {
@@ -281,6 +289,7 @@ impl Repository {
             EngineSettings {
                 container_bytes: config.container_bytes,
                 group_bytes: config.group_bytes,
+                structure: config.structure,
                 compression: settings.compression,
                 threads: settings.threads,
                 fetch_threads: settings.read_threads,

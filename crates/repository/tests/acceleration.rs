@@ -65,7 +65,7 @@ fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     noise
 }
 
-/// A large file, one with holes, and small ones.
+/// A large file, one with holes, a tar, and small ones.
 fn make(root: &Path) {
     fs::create_dir(root).unwrap();
     fs::write(root.join("large"), noise(1, 3 << 20)).unwrap();
@@ -78,6 +78,11 @@ fn make(root: &Path) {
         )
         .unwrap();
     }
+    let mut tar = testkit::tar::TarBuilder::new(testkit::tar::TarFormat::Gnu);
+    for number in 0..40 {
+        tar.file("member", &noise(200 + number, 999 * number as usize));
+    }
+    fs::write(root.join("archive.tar"), tar.finish()).unwrap();
     let sparse = fs::File::create(root.join("sparse")).unwrap();
     sparse.set_len(1 << 20).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&sparse, &noise(9, 200_000), 300_000).unwrap();

@@ -20,7 +20,7 @@ const PLAIN: &str = "onefold-plain";
 const NO_ENCRYPTION: &str = "--no-encryption";
 
 /// Options of `onefold init` alone.
-const INIT_OPTIONS: [&str; 10] = [
+const INIT_OPTIONS: [&str; 11] = [
     NO_ENCRYPTION,
     "--algorithm",
     "--chunk-sizes",
@@ -28,6 +28,7 @@ const INIT_OPTIONS: [&str; 10] = [
     "--chunker-parameter",
     "--acceleration",
     "--segment-size",
+    "--structure",
     "--container-size",
     "--group-size",
     "--allow-unkeyed-chunker",

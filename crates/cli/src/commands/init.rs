@@ -1,5 +1,6 @@
 //! `onefold init`: creates a repository.
 
+use chunking::structure::Structure;
 use chunking::{ALGORITHMS, Algorithm, OWN_PARAMETERS, OwnParameter, Parameters};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -57,6 +58,11 @@ pub struct InitArguments {
     /// Size of the segments that are cut at the same time [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "acceleration")]
     segment_size: Option<u32>,
+
+    /// Formats whose parts are cut apart, so that what changes around a part does not keep it from
+    /// being found again [default: tar, or none with segments]
+    #[arg(long, value_name = "NAME", value_parser = structure_parser())]
+    structure: Option<Structure>,
 
     /// Size of a container, the objects that most bytes are stored in [default: 4MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -143,6 +149,7 @@ impl InitArguments {
         Ok(CreateOptions {
             chunker: self.chunker(),
             acceleration: self.acceleration()?,
+            structure: self.structure,
             allow_unkeyed_chunker: self.allow_unkeyed_chunker,
             container_bytes: self.container_size,
             group_bytes: self.group_size,
@@ -212,6 +219,13 @@ fn acceleration_parser() -> impl TypedValueParser<Value = Acceleration> {
     let names = Acceleration::names().map(|(name, about)| PossibleValue::new(name).help(about));
     PossibleValuesParser::new(names)
         .try_map(|name| Acceleration::from_name(&name).ok_or("no such acceleration"))
+}
+
+/// The names of formats, with what there is to say about each.
+fn structure_parser() -> impl TypedValueParser<Value = Structure> {
+    let names = Structure::NAMES.map(|(_, name, about)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(names)
+        .try_map(|name| Structure::from_name(&name).ok_or("no such format"))
 }
 
 /// `NAME=VALUE`, the value a size with or without unit, or hexadecimal behind `0x`.

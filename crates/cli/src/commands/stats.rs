@@ -1,5 +1,6 @@
 //! `onefold stats`: what a repository holds, and what it costs.
 
+use chunking::structure::Structure;
 use clap::Args;
 use engine::rewriting::Rewriting;
 use repository::config::{Acceleration, Config};
@@ -54,6 +55,9 @@ fn text(stats: &Stats, config: &Config) -> String {
     rows.push(("Chunker", chunker(config)));
     if config.acceleration != Acceleration::None {
         rows.push(("Acceleration", acceleration(config)));
+    }
+    if config.structure != Structure::None {
+        rows.push(("Structure", config.structure.name().to_owned()));
     }
     if config.rewriting != Rewriting::Off {
         rows.push(("Rewriting", config.rewriting.name().to_owned()));
@@ -199,6 +203,7 @@ fn summary(stats: &Stats, config: &Config) -> StatsSummary {
             Acceleration::Segments { segment_bytes, .. } => Some(segment_bytes),
             _ => None,
         },
+        structure: config.structure.name(),
         snapshots: stats.snapshots,
         files: stats.files,
         other_entries: stats.other_entries,

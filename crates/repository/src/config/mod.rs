@@ -12,11 +12,13 @@ mod acceleration;
 mod error;
 mod rewriting;
 mod stored;
+mod structure;
 
 pub use acceleration::{Acceleration, SEGMENT_BYTES_DEFAULT};
 pub use error::ConfigError;
 pub use stored::UnverifiedConfig;
 
+use chunking::structure::Structure;
 use chunking::{OwnParameter, ParameterError, Parameters};
 use engine::format::UnknownFields;
 use engine::object::{ObjectId, ObjectKey, ObjectStore, PutOutcome};
@@ -104,6 +106,8 @@ pub struct Config {
     pub chunker: Parameters,
     /// How that is accelerated, where it changes what is cut.
     pub acceleration: Acceleration,
+    /// Formats whose parts are cut apart.
+    pub structure: Structure,
     /// Bytes of a whole container object.
     pub container_bytes: u32,
     /// Uncompressed bytes at which a group is closed.
@@ -124,7 +128,7 @@ pub struct Config {
 
 impl Config {
     /// The configuration of a new repository with default parameters: the default chunker
-    /// (`fold` of 2, 8 and 64 KiB at level 2), containers of 4 MiB, groups of 1 MiB.
+    /// (`fold` of 2, 8 and 64 KiB at level 2), tar archives cut at their members, containers of 4 MiB, groups of 1 MiB.
     #[must_use]
     pub fn new(id: ObjectId, encryption: Encryption, created_seconds: i64, program: &str) -> Self {
         Self {
@@ -132,6 +136,7 @@ impl Config {
             encryption,
             chunker: Parameters::default(),
             acceleration: Acceleration::None,
+            structure: Structure::Tar,
             container_bytes: 4 * MIB,
             group_bytes: MIB,
             rewriting: Rewriting::Off,
@@ -194,6 +199,7 @@ impl Config {
             ));
         }
         self.acceleration.validate(&self.chunker)?;
+        self.validate_structure()?;
         self.validate_keying(self.chunker.algorithm.info().keyed)
     }
 
@@ -215,6 +221,19 @@ impl Config {
         }
         if algorithm.info().keyed && own.get(OwnParameter::Polynomial).is_some() {
             return Err(ParameterError::PolynomialBesideKey.into());
+        }
+        Ok(())
+    }
+
+    /// Segments begin where they do, whatever is in them.
+    fn validate_structure(&self) -> Result<(), ConfigError> {
+        let has_segments = matches!(self.acceleration, Acceleration::Segments { .. });
+        if has_segments && self.structure != Structure::None {
+            let reason = format!(
+                "{} can't be looked for in streams that are cut by segments",
+                self.structure.name()
+            );
+            return Err(ConfigError::parameter("structure", reason));
         }
         Ok(())
     }

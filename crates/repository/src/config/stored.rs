@@ -1,5 +1,6 @@
 //! The stored form of the configuration, and reading it before it can be trusted.
 
+use chunking::structure::Structure;
 use chunking::{Algorithm, OwnParameter, OwnParameters, Parameters};
 use engine::format::{
     DecodeError, Decoder, FieldList, FieldWriter, UnknownFields, put_signed, put_varint,
@@ -8,8 +9,8 @@ use engine::object::{ObjectId, ObjectKey, ObjectStore, StoreError};
 use engine::pipeline::DeltaLevel;
 use engine::rewriting::Rewriting;
 
-use super::rewriting;
 use super::{Acceleration, Config, ConfigError, Encryption, Features};
+use super::{rewriting, structure};
 use crate::keys::Secrets;
 
 const MAGIC: &[u8; 8] = b"ONEFOLD\n";
@@ -33,6 +34,7 @@ mod tag {
     pub const PROGRAM: u64 = 12;
     pub const ACCELERATION: u64 = 13;
     pub const REWRITING: u64 = 14;
+    pub const STRUCTURE: u64 = 16;
     pub const DELTAS: u64 = 18;
 }
 
@@ -102,6 +104,9 @@ fn write_body(config: &Config, out: &mut Vec<u8>) {
                 put_varint(value, number);
             }
         });
+    }
+    if let Some(number) = structure::number(config.structure) {
+        fields.varint(tag::STRUCTURE, number);
     }
     if let Some(number) = deltas_number(config.deltas) {
         fields.varint(tag::DELTAS, number);
@@ -267,6 +272,7 @@ struct Body {
     chunker_own: OwnParameters,
     acceleration: Acceleration,
     rewriting: Rewriting,
+    structure: Structure,
     deltas: DeltaLevel,
     container_bytes: Option<u32>,
     group_bytes: Option<u32>,
@@ -301,6 +307,7 @@ fn read_body(header: &Header, bytes: &[u8]) -> Result<Config, ConfigError> {
         },
         acceleration: body.acceleration,
         rewriting: body.rewriting,
+        structure: body.structure,
         deltas: body.deltas,
         container_bytes: body
             .container_bytes
@@ -353,6 +360,13 @@ fn read_fields(bytes: &[u8]) -> Result<Body, DecodeError> {
             tag::ACCELERATION => body.acceleration = read_acceleration(&mut value)?,
             tag::REWRITING => match read_rewriting(&mut value)? {
                 Some(rewriting) => body.rewriting = rewriting,
+                None => {
+                    body.unknown.keep(field)?;
+                    continue;
+                }
+            },
+            tag::STRUCTURE => match structure::from_number(value.varint()?) {
+                Some(structure) => body.structure = structure,
                 None => {
                     body.unknown.keep(field)?;
                     continue;

@@ -36,10 +36,11 @@ fn secrets() -> Secrets {
     secrets_of(1)
 }
 
-/// The golden one: its chunker is not the default any more.
+/// The golden one: its chunker is not the default any more, and it looks for no formats.
 fn config() -> Config {
     Config {
         chunker: Parameters::new(Algorithm::FastCdc),
+        structure: Structure::None,
         ..Config::new(ID, Encryption::Aes256Gcm, 1_700_000_000, "onefold 0.1.0")
     }
 }
@@ -401,6 +402,31 @@ fn rewriting_is_stored_and_an_unknown_one_is_kept_and_not_done() {
         let error = stored(value).unwrap_err();
         assert!(matches!(error, ConfigError::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains("rewriting"), "{error}");
+    }
+}
+
+#[test]
+fn structures_are_stored_and_an_unknown_one_is_kept_and_not_looked_for() {
+    for (structure, name, _) in Structure::NAMES {
+        let mut config = config();
+        config.structure = structure;
+        let bytes = config.encode(&secrets()).unwrap();
+        let read = UnverifiedConfig::parse(&bytes).unwrap();
+        assert_eq!(read.authenticate(&secrets()).unwrap(), config, "{name}");
+    }
+    // The stored form, which never changes.
+    let stored = |value: Option<&[u8]>| {
+        let read = UnverifiedConfig::parse(&with_changed_field(16, value));
+        read.map(|read| read.authenticate(&secrets()).unwrap())
+    };
+    assert_eq!(stored(Some(&[1])).unwrap().structure, Structure::Tar);
+    assert_eq!(stored(None).unwrap().structure, Structure::None);
+    let later = stored(Some(&[9])).unwrap();
+    assert_eq!(later.structure, Structure::None);
+    assert!(!later.unknown.is_empty());
+    for value in [&[][..], &[1, 1]] {
+        let error = stored(Some(value)).unwrap_err();
+        assert!(matches!(error, ConfigError::Unsupported { .. }), "{error}");
     }
 }
 
