@@ -5,6 +5,7 @@
 //! Invariant: a cutter cuts a stream as a whole, whatever pieces of it lie in memory at a time: a
 //! chunk is cut only where `max_bytes` bytes follow or the stream ends there.
 
+use chunking::structure::{Sections, Structure};
 use chunking::{
     Chunker, Isa, KeyMaterial, ParameterError, Parameters, Rolling, gear_table_from_bytes,
 };
@@ -31,6 +32,8 @@ pub enum Method {
         running: Running,
         /// The seed of its key; none: no key.
         key_seed: Option<u64>,
+        /// Formats whose parts it cuts apart.
+        structure: Structure,
     },
     /// One of another crate.
     Rival(Rival),
@@ -63,7 +66,24 @@ impl Contestant {
                 parameters,
                 running,
                 key_seed: None,
+                structure: Structure::None,
             },
+        }
+    }
+
+    /// The same, which cuts parts of these formats apart; of another crate's it stays as it is.
+    pub fn with_structure(mut self, wanted: Structure) -> Self {
+        if let Method::Own { structure, .. } = &mut self.method {
+            *structure = wanted;
+        }
+        self
+    }
+
+    /// Formats whose parts it cuts apart.
+    pub fn structure(&self) -> Structure {
+        match self.method {
+            Method::Own { structure, .. } => structure,
+            Method::Rival(_) => Structure::None,
         }
     }
 
@@ -97,6 +117,7 @@ impl Contestant {
                 parameters,
                 running,
                 key_seed,
+                ..
             } => {
                 let key = key_seed.map_or(KeyMaterial::Unkeyed, key_of_seed);
                 let chunker = Chunker::new(parameters, key)?
@@ -109,6 +130,7 @@ impl Contestant {
         Ok(Cutter {
             method,
             max: self.sizes()[2] as usize,
+            structure: self.structure(),
         })
     }
 }
@@ -139,6 +161,7 @@ pub struct Cutter {
     method: CutterMethod,
     /// No chunk is longer.
     max: usize,
+    structure: Structure,
 }
 
 enum CutterMethod {
@@ -147,12 +170,34 @@ enum CutterMethod {
 }
 
 impl Cutter {
-    /// Cuts a piece of a stream and hands the length of each chunk to `visit`. Returns how many
+    /// The sections of a stream that stands at its start. One of another crate does not look at them.
+    pub fn sections(&self) -> Sections {
+        match &self.method {
+            CutterMethod::Own(chunker) => Sections::new(self.structure, chunker),
+            CutterMethod::Rival(_) => Sections::none(),
+        }
+    }
+
+    /// Cuts a piece of a stream, whose sections are known up to there, and hands the length of each chunk to `visit`. Returns how many
     /// bytes were cut: all of them where the stream ends with them (`is_end`), otherwise up to
     /// where fewer than `max` follow.
-    pub fn cut(&mut self, data: &[u8], is_end: bool, mut visit: impl FnMut(usize)) -> usize {
+    pub fn cut(
+        &mut self,
+        data: &[u8],
+        is_end: bool,
+        sections: &mut Sections,
+        mut visit: impl FnMut(usize),
+    ) -> usize {
         let max = self.max;
         match &mut self.method {
+            CutterMethod::Own(chunker) if self.structure != Structure::None => {
+                let mut start = 0;
+                while let Some(length) = sections.cut(chunker, &data[start..], is_end) {
+                    visit(length);
+                    start += length;
+                }
+                start
+            }
             CutterMethod::Own(chunker) if is_end => {
                 for chunk in chunker.chunks(data) {
                     visit(chunk.len());

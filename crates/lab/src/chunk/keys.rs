@@ -140,7 +140,8 @@ fn with_key(contestant: &Contestant, parameters: Parameters, seed: u64) -> Conte
         format!("{} key {seed}", contestant.label),
         parameters,
         Default::default(),
-    );
+    )
+    .with_structure(contestant.structure());
     if let Method::Own { key_seed, .. } = &mut keyed.method {
         *key_seed = Some(seed);
     }

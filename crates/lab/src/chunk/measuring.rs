@@ -20,6 +20,8 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use chunking::structure::Sections;
+
 use super::contestant::{Contestant, Cutter};
 use super::data::DataSet;
 use super::loader::{Batch, Loader, Reading};
@@ -185,12 +187,16 @@ fn refuse_impossible(
 /// Where each contestant goes on in the next batch, and which bytes that must hold again.
 fn advance(lanes: &mut [Lane<'_>], batch: &Batch) -> Range<usize> {
     let Some(last) = batch.segments.last().filter(|segment| !segment.is_end) else {
-        lanes.iter_mut().for_each(|lane| lane.resume = 0);
+        for lane in lanes {
+            lane.resume = 0;
+            lane.sections = lane.cutter.sections();
+        }
         return 0..0;
     };
     let least = lanes.iter().map(|lane| lane.consumed).min().unwrap_or(0);
     for lane in lanes {
         lane.resume = lane.consumed - least;
+        lane.sections = lane.sections_behind.clone();
     }
     last.range.start + least..last.range.end
 }
@@ -201,6 +207,10 @@ struct Lane<'a> {
     cutter: Cutter,
     /// Where in the first segment of the batch its next chunk begins.
     resume: usize,
+    /// Those of the stream of that segment, where that chunk begins.
+    sections: Sections,
+    /// And where it goes on behind the batch.
+    sections_behind: Sections,
     /// How much of the last segment of the batch it has cut, if the stream goes on after it.
     consumed: usize,
     /// The chunks of the batch.
@@ -221,6 +231,8 @@ impl<'a> Lane<'a> {
             .map_err(|error| Failure::usage(format!("{}: {error}", contestant.label)))?;
         Ok(Self {
             contestant,
+            sections: cutter.sections(),
+            sections_behind: cutter.sections(),
             cutter,
             resume: 0,
             consumed: 0,
@@ -240,19 +252,25 @@ impl<'a> Lane<'a> {
         self.lengths.clear();
         self.consumed = 0;
         let mut resume = self.resume;
+        let mut sections = self.sections.clone();
         for segment in &batch.segments {
             let data = &bytes[segment.range.start + resume..segment.range.end];
             let mut left = data.len();
             let lengths = &mut self.lengths;
             let sizes = &mut self.sizes;
-            let cut = self.cutter.cut(data, segment.is_end, |length| {
+            let is_end = segment.is_end;
+            let cut = self.cutter.cut(data, is_end, &mut sections, |length| {
                 left -= length;
                 lengths.push(length as u32);
                 sizes.add(length, segment.is_end && left == 0);
             });
             self.consumed = resume + cut;
             resume = 0;
+            if segment.is_end {
+                sections = self.cutter.sections();
+            }
         }
+        self.sections_behind = sections;
         for length in &self.lengths {
             self.digest.update(&length.to_le_bytes());
         }
@@ -289,14 +307,19 @@ impl<'a> Lane<'a> {
     fn time(&mut self, batch: &Batch, bytes: &[u8], round: usize) {
         let clock = Instant::now();
         let mut resume = self.resume;
+        let mut sections = self.sections.clone();
         let mut chunks = 0u64;
         for segment in &batch.segments {
-            let data = &bytes[segment.range.start + resume..segment.range.end];
-            self.cutter.cut(black_box(data), segment.is_end, |length| {
+            let data = black_box(&bytes[segment.range.start + resume..segment.range.end]);
+            let is_end = segment.is_end;
+            self.cutter.cut(data, is_end, &mut sections, |length| {
                 black_box(length);
                 chunks += 1;
             });
             resume = 0;
+            if is_end {
+                sections = self.cutter.sections();
+            }
         }
         let elapsed = clock.elapsed();
         assert_eq!(

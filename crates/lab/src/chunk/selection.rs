@@ -6,6 +6,7 @@
 //! entry before it. An option that an algorithm does not have is an error where the algorithm was
 //! named, and left out with a note where it came by `all`.
 
+use chunking::structure::Structure;
 use chunking::{ALGORITHMS, Algorithm, Isa, OWN_PARAMETERS, OwnParameter, Parameters, Rolling};
 
 use super::contestant::{Contestant, Method, Running, rolling_name};
@@ -31,6 +32,8 @@ pub enum Setting {
     Rolling(Rolling),
     /// The instruction sets that kernels use.
     Isa(Isa),
+    /// Formats whose parts are cut apart.
+    Structure(Structure),
     /// What only some algorithms can be told.
     Own(OwnParameter, u64),
 }
@@ -70,6 +73,7 @@ impl Setting {
             ),
             "rolling" => Self::Rolling(parse_rolling(value)?),
             "isa" => Self::Isa(parse_isa(value)?),
+            "structure" => Self::Structure(parse_structure(value)?),
             _ => {
                 let own = OWN_NAMES.iter().find(|(own, _)| *own == name);
                 let Some(&(_, parameter)) = own else {
@@ -89,6 +93,7 @@ impl Setting {
             Self::Level(_) => "level",
             Self::Rolling(_) => "rolling",
             Self::Isa(_) => "isa",
+            Self::Structure(_) => "structure",
             Self::Own(parameter, _) => OWN_NAMES
                 .iter()
                 .find(|(_, own)| *own == parameter)
@@ -99,7 +104,7 @@ impl Setting {
     /// Whether `algorithm` can be told it.
     fn is_of(self, algorithm: Algorithm) -> bool {
         match self {
-            Self::Min(_) | Self::Avg(_) | Self::Max(_) | Self::Isa(_) => true,
+            Self::Min(_) | Self::Avg(_) | Self::Max(_) | Self::Isa(_) | Self::Structure(_) => true,
             Self::Level(_) => Parameters::new(algorithm).has_levels(),
             Self::Rolling(rolling) => rolling.is_of(algorithm),
             Self::Own(parameter, _) => parameter.is_of(algorithm),
@@ -114,6 +119,8 @@ impl Setting {
             Self::Level(level) => parameters.normalization = level,
             Self::Rolling(rolling) => running.rolling = rolling,
             Self::Isa(isa) => running.isa = isa,
+            // Neither a parameter nor a matter of speed: see `structure_of`.
+            Self::Structure(_) => {}
             Self::Own(parameter, value) => parameters.own.set(parameter, value),
         }
     }
@@ -121,7 +128,16 @@ impl Setting {
 
 fn names() -> String {
     let own = OWN_NAMES.iter().map(|(name, _)| *name);
-    let all = ["min", "avg", "max", "level", "rolling", "isa", "label"];
+    let all = [
+        "min",
+        "avg",
+        "max",
+        "level",
+        "rolling",
+        "isa",
+        "structure",
+        "label",
+    ];
     all.into_iter().chain(own).collect::<Vec<_>>().join(", ")
 }
 
@@ -145,6 +161,23 @@ pub fn parse_isa(text: &str) -> Result<Isa, String> {
         "this machine lacks {isa}; it has {}",
         available.join(", ")
     ))
+}
+
+/// One of [`Structure::NAMES`].
+pub fn parse_structure(text: &str) -> Result<Structure, String> {
+    Structure::from_name(text).ok_or_else(|| {
+        let names = Structure::NAMES.map(|row| row.1).join(", ");
+        format!("'{text}' is no format that is looked for; they are {names}")
+    })
+}
+
+/// The last that is asked for, if any is.
+fn structure_of<'a>(settings: impl Iterator<Item = &'a Setting>) -> Structure {
+    let asked = settings.filter_map(|setting| match setting {
+        Setting::Structure(structure) => Some(*structure),
+        _ => None,
+    });
+    asked.last().unwrap_or_default()
 }
 
 /// A polynomial is a number, decimal or `0x…`; what counts bytes may have a unit.
@@ -217,7 +250,7 @@ pub fn add_rivals(common: &[Setting], selection: &mut Selection) {
         .filter(|setting| {
             matches!(
                 setting,
-                Setting::Own(..) | Setting::Rolling(_) | Setting::Isa(_)
+                Setting::Own(..) | Setting::Rolling(_) | Setting::Isa(_) | Setting::Structure(_)
             )
         })
         .map(|setting| format!("--{}", setting.name()))
@@ -320,7 +353,8 @@ fn named(entry: &Entry<'_>, common: &[Setting]) -> Result<Contestant, Failure> {
     parameters
         .validate()
         .map_err(|error| Failure::usage(format!("{label}: {error}")))?;
-    Ok(Contestant::own(label, parameters, running))
+    let structure = structure_of(common.iter().chain(&entry.settings));
+    Ok(Contestant::own(label, parameters, running).with_structure(structure))
 }
 
 /// How many of [`ROLLINGS`] every algorithm has.
@@ -367,7 +401,9 @@ fn add_all(
         }
         match parameters.validate() {
             Ok(()) => {
+                let structure = structure_of(common.iter().chain(&entry.settings));
                 let contestant = Contestant::own(info.name, parameters, running);
+                let contestant = contestant.with_structure(structure);
                 selection.contestants.push(contestant);
             }
             Err(error) => {

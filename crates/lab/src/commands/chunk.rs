@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use chunking::structure::Structure;
 use chunking::{Isa, OwnParameter, Rolling};
 use clap::Args;
 
@@ -78,6 +79,10 @@ pub struct ChunkArguments {
     /// cuts are the same
     #[arg(long, value_name = "LEVEL", value_parser = selection::parse_isa)]
     pub isa: Option<Isa>,
+    /// Formats whose parts are cut apart: none or tar; to have both side by side:
+    /// --algorithm fold,fold:structure=tar
+    #[arg(long, value_name = "FORMAT", value_parser = selection::parse_structure)]
+    pub structure: Option<Structure>,
     /// Measure chunkers of other crates as well
     #[arg(long)]
     pub rivals: bool,
@@ -178,6 +183,7 @@ impl ChunkArguments {
             self.level.map(Setting::Level),
             self.rolling.map(Setting::Rolling),
             self.isa.map(Setting::Isa),
+            self.structure.map(Setting::Structure),
             own(OwnParameter::NormalBytes, self.normal.map(u64::from)),
             own(OwnParameter::WindowBytes, self.window),
             own(OwnParameter::HashBits, self.hash_bits),

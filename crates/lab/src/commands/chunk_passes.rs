@@ -53,7 +53,8 @@ pub fn run(arguments: &ChunkPassesArguments) -> anyhow::Result<()> {
     for _ in 0..arguments.passes {
         for segment in &batch.segments {
             let bytes = &memory.bytes()[segment.range.clone()];
-            cutter.cut(black_box(bytes), segment.is_end, |length| {
+            let sections = &mut cutter.sections();
+            cutter.cut(black_box(bytes), segment.is_end, sections, |length| {
                 black_box(length);
             });
         }

@@ -27,7 +27,7 @@ const HEADINGS: [&str; 13] = [
 ];
 
 /// Columns of the CSV: fields of a result in JSON, in this order.
-pub const COLUMNS: [&str; 30] = [
+pub const COLUMNS: [&str; 31] = [
     "label",
     "algorithm",
     "crate_version",
@@ -36,6 +36,7 @@ pub const COLUMNS: [&str; 30] = [
     "max_bytes",
     "normalization",
     "rolling",
+    "structure",
     "chunk_bytes_per_second",
     "chunk_seconds",
     "chunk_seconds_min",

@@ -34,6 +34,42 @@ fn naive(sandbox: &Sandbox, parameters: &Parameters) -> (u64, u64, u64) {
     (chunks, bytes, unique)
 }
 
+/// Two tars whose members differ in nothing but times, cut through in pieces by little memory.
+#[test]
+fn tars_are_cut_at_their_members_if_asked() {
+    let sandbox = Sandbox::with_tree();
+    for modified in [1_000_000_000, 1_234_567_890] {
+        let mut archive = tar::Builder::new(Vec::new());
+        for number in 0..300u32 {
+            let content = blake3::hash(&number.to_le_bytes()).to_hex().repeat(100);
+            let mut header = tar::Header::new_ustar();
+            header.set_size(content.len() as u64);
+            header.set_mtime(modified);
+            let name = number.to_string();
+            let member = archive.append_data(&mut header, name, content.as_bytes());
+            member.unwrap();
+        }
+        let bytes = archive.into_inner().unwrap();
+        fs::write(sandbox.path(&format!("tree/{modified}.tar")), bytes).unwrap();
+    }
+    let list = "fold,fold:structure=tar,tttd:structure=tar";
+    let report = chunk(&sandbox, &["-a", list]);
+    let results = &report["results"];
+    assert_eq!(results[0]["structure"], "none");
+    assert_eq!(results[1]["structure"], "tar");
+    let unique = |place: usize| results[place]["bytes_unique"].as_u64().unwrap();
+    let contents = 300 * 6400;
+    assert!(unique(0) > unique(1) + contents * 8 / 10, "{report}");
+    let in_pieces = chunk(&sandbox, &["-a", list, "--memory", "600K"]);
+    for place in 0..3 {
+        let digests = [&report, &in_pieces].map(|it| &it["results"][place]["cuts_digest"]);
+        assert_eq!(digests[0], digests[1]);
+    }
+    let line = ["chunk", "tree", "--structure", "zip"];
+    let refused = sandbox.run(&line).expect(2);
+    assert!(refused.stderr.contains("they are none, tar"));
+}
+
 #[test]
 fn every_field_is_documented() {
     let sandbox = Sandbox::with_tree();
