@@ -297,7 +297,6 @@ impl Repository {
                 index_memory_bytes: settings.index_memory_bytes,
                 rewriting: config.rewriting,
                 deltas: config.deltas.settings(),
-                structure: chunking::structure::Structure::None,
             },
         );
         Ok(Self {
