@@ -269,7 +269,7 @@ pub enum Summary {
         bytes_added: u64,
         bytes_removed: u64,
     },
-    Stats(StatsSummary),
+    Stats(Box<StatsSummary>),
     Check {
         problems: u64,
         losses: u64,

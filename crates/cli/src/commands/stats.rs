@@ -36,7 +36,7 @@ pub fn run(session: &Session, _arguments: &StatsArguments) -> anyhow::Result<Exi
         return Err(interrupt::interrupted("nothing was counted to the end"));
     }
     let config = repository.config();
-    let event = Event::Summary(Box::new(Summary::Stats(summary(&stats, config))));
+    let event = Event::Summary(Box::new(Summary::Stats(Box::new(summary(&stats, config)))));
     session.output.event(&event)?;
     session.output.result(&text(&stats, config))?;
     Ok(if stats.unreadable > 0 {
