@@ -36,6 +36,8 @@ pub enum Command {
     /// Cut data so many times and print nothing
     #[command(hide = true)]
     ChunkPasses(commands::chunk_passes::ChunkPassesArguments),
+    /// Find similar chunks, store them as deltas, compress them together, and measure that
+    Similar(Box<commands::similar::SimilarArguments>),
     /// Run the experiments of a paper, beside its own figures
     Paper(commands::paper::PaperArguments),
 }

@@ -17,6 +17,7 @@ mod paper;
 mod progress;
 mod report;
 mod restore_caches;
+mod similar;
 mod units;
 
 use clap::Parser;
@@ -34,6 +35,9 @@ pub fn main() -> std::process::ExitCode {
         Command::Keys(arguments) => failure::tell(commands::keys::run(arguments), arguments.json),
         Command::ChunkPasses(arguments) => {
             failure::tell(commands::chunk_passes::run(arguments), false)
+        }
+        Command::Similar(arguments) => {
+            failure::tell(commands::similar::run(arguments), arguments.json)
         }
         Command::Paper(arguments) => {
             failure::tell(commands::paper::run(arguments), arguments.is_json())

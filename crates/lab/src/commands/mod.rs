@@ -20,3 +20,4 @@ pub mod index;
 pub mod keys;
 mod output;
 pub mod paper;
+pub mod similar;

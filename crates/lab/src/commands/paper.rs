@@ -14,7 +14,7 @@ use crate::paper::about::{About, ExperimentInfo};
 use crate::paper::fastcdc::experiments::Experiment;
 use crate::paper::macs::{ContainerForm, Scheme};
 use crate::paper::p_dedupe::FingerprintKind;
-use crate::paper::{self, GivenSet, Results, fastcdc, macs, p_dedupe, rapidcdc, ss_cdc};
+use crate::paper::{self, GivenSet, Results, fastcdc, macs, odess, p_dedupe, rapidcdc, ss_cdc};
 use crate::progress::Progress;
 use crate::report::paper_report::{PaperReport, PaperSettings};
 use crate::report::{paper_page, paper_table};
@@ -49,6 +49,9 @@ pub enum Paper {
     /// Mo et al., MACS: what containers are filled with, and how many a restore reads
     #[command(after_help = MACS_HELP)]
     Macs(Box<MacsArguments>),
+    /// Xia et al., Odess: how well similar chunks are found, how fast, and what that saves
+    #[command(after_help = ODESS_HELP)]
+    Odess(Box<LoadedArguments>),
 }
 
 const FASTCDC_HELP: &str = concat!(
@@ -99,6 +102,16 @@ directory, and each entry of it a backup: a directory of files, or a file. One g
 Experiments are fig1, fig2, fig3, fig6, regions, fig7, versions, caches, fig8, rewriting, fig9, lookups.
 Containers are written to the scratch directory: three to six times the distinct bytes of a data set, which
 are gone at the end.
+",
+    exit_codes!()
+);
+
+const ODESS_HELP: &str = concat!(
+    "\
+Data sets may have any name; with one of the paper's (TAR, LNX, RDB, SYN, VMA, VMB) its figures stand
+beside. One given twice is made of both paths. The paper's LNX is tarred.
+Experiments are fig6, fig7, fig11, fig12, fig13, fig14, fig16-21, fig22, table3, fig23, stages. Without
+data, fig7 and fig11 to fig14 are run, on chunks that are made up: so much for each modification.
 ",
     exit_codes!()
 );
@@ -198,7 +211,9 @@ impl PaperArguments {
     pub fn is_json(&self) -> bool {
         match &self.paper {
             Paper::Fastcdc(arguments) => arguments.common.json,
-            Paper::SsCdc(arguments) | Paper::Rapidcdc(arguments) => arguments.common.json,
+            Paper::SsCdc(arguments) | Paper::Rapidcdc(arguments) | Paper::Odess(arguments) => {
+                arguments.common.json
+            }
             Paper::PDedupe(arguments) => arguments.loaded.common.json,
             Paper::Macs(arguments) => arguments.common.json,
         }
@@ -218,6 +233,7 @@ pub fn run(arguments: &PaperArguments) -> anyhow::Result<()> {
             run_loaded(&arguments.loaded, &p_dedupe::ABOUT, Some(kind.name()), run)
         }
         Paper::Macs(arguments) => run_macs(arguments),
+        Paper::Odess(arguments) => run_loaded(arguments, &odess::ABOUT, None, odess::run),
     }
 }
 

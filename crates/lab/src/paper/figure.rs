@@ -50,6 +50,26 @@ pub const FILLING: &str = "filling_percent";
 pub const SPEED_FACTOR: &str = "speed_factor";
 /// Duplicates whose fingerprint was in memory, of 100.
 pub const HITS: &str = "hit_ratio_percent";
+/// Bytes of distinct chunks over what deltas leave of them (Odess, Eq. 12).
+pub const DCR: &str = "delta_compression_ratio";
+/// The share that a delta saves, on average over similar chunks (Odess, Eq. 13).
+pub const DCE: &str = "delta_compression_efficiency";
+/// Similar chunks over the others (Odess, Eq. 14).
+pub const SCR: &str = "similar_chunk_ratio";
+/// Chunks in which nothing was sampled, in a million.
+pub const SAMPLING_ERRORS: &str = "sampling_errors_per_million";
+/// Speed of making super-features.
+pub const FEATURE_SPEED: &str = "feature_bytes_per_second";
+/// How far an estimated similarity is from the actual one, on average; both are 0 to 1.
+pub const ERROR: &str = "estimating_error";
+/// Standard deviation of that.
+pub const ERROR_DEVIATION: &str = "estimating_error_deviation";
+/// Throughput of a whole system in one thread.
+pub const SYSTEM_SPEED: &str = "system_bytes_per_second";
+/// The same if its stages ran side by side, computed.
+pub const PIPELINED: &str = "pipelined_bytes_per_second";
+/// Bytes over all that is left after dedup and deltas.
+pub const GLOBAL_RATIO: &str = "global_compression_ratio";
 /// The same, computed of what one thread takes.
 pub const PREDICTED: &str = "predicted_speed_up";
 
@@ -297,6 +317,64 @@ pub const METRICS: &[Metric] = &[
         "SKIPPED",
         "bytes cut by hints",
         Form::Percent,
+    ),
+    metric(DCE, "DCE", "delta compression efficiency", Form::Digits),
+    metric(DCR, "DCR", "delta compression ratio", Form::Digits),
+    metric(SCR, "SCR", "similar chunk ratio", Form::Digits),
+    metric(
+        SAMPLING_ERRORS,
+        "NO FEATURES",
+        "chunks without features, in a million",
+        Form::Digits,
+    ),
+    metric(
+        FEATURE_SPEED,
+        "FEATURES GB/S",
+        "GB/s of features",
+        Form::Speed,
+    ),
+    metric(ERROR, "ERROR", "mean estimating error", Form::Digits),
+    metric(
+        ERROR_DEVIATION,
+        "SD",
+        "standard deviation of the estimating error",
+        Form::Digits,
+    ),
+    metric(
+        "similarity_percent",
+        "SIMILARITY",
+        "similarity",
+        Form::Percent,
+    ),
+    metric(
+        "similarity_deviation_percent",
+        "SD",
+        "standard deviation of the similarity",
+        Form::Percent,
+    ),
+    metric(
+        "estimates_percent",
+        "ESTIMATES",
+        "estimates up to there",
+        Form::Percent,
+    ),
+    metric(
+        SYSTEM_SPEED,
+        "SYSTEM GB/S",
+        "GB/s of the system, one thread",
+        Form::Speed,
+    ),
+    metric(
+        PIPELINED,
+        "PIPELINED GB/S",
+        "GB/s of the slowest stage",
+        Form::Speed,
+    ),
+    metric(
+        GLOBAL_RATIO,
+        "GLOBAL",
+        "global compression ratio",
+        Form::Digits,
     ),
 ];
 

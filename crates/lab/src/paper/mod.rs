@@ -12,6 +12,7 @@ pub mod fastcdc;
 pub mod figure;
 pub mod loaded;
 pub mod macs;
+pub mod odess;
 pub mod p_dedupe;
 pub mod rapidcdc;
 pub mod ss_cdc;

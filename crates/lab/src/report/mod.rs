@@ -15,4 +15,6 @@ pub mod paper_plots;
 pub mod paper_report;
 pub mod paper_table;
 pub mod plot;
+pub mod similar_report;
+pub mod similar_table;
 pub mod ticks;

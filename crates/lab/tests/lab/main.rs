@@ -8,4 +8,6 @@ mod keys;
 mod paper;
 mod paper_in_memory;
 mod paper_macs;
+mod paper_odess;
 mod sandbox;
+mod similar;
