@@ -51,7 +51,7 @@ pub struct SimilarArguments {
         value_name = "LIST",
         value_enum,
         value_delimiter = ',',
-        default_value = "detectors,bases,depths,codecs"
+        default_value = "detectors,bases,depths,limits,codecs"
     )]
     pub study: Vec<Study>,
     /// Vary how chunks are compressed together, too
@@ -66,6 +66,9 @@ pub struct SimilarArguments {
     /// Most deltas between a chunk and one that is whole, or `unlimited`
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_depth)]
     pub depth: Depth,
+    /// Longest delta that is kept, in percent of its chunk
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub delta_limit: u32,
     /// How differences are written down
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Codec::Instructions)]
     pub codec: Codec,
@@ -135,6 +138,7 @@ pub fn run(arguments: &SimilarArguments) -> anyhow::Result<()> {
         detector: arguments.detector,
         choice: arguments.base,
         depth: arguments.depth.0,
+        limit_percent: arguments.delta_limit,
         codec: arguments.codec,
         level: level.ok_or_else(|| Failure::usage("--level is -7 to 19, and not 0"))?,
         isa: arguments.isa.unwrap_or_else(Isa::best),

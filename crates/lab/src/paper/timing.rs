@@ -7,6 +7,12 @@ use crate::chunk::sizes::median;
 use crate::interrupt;
 use crate::progress::Progress;
 
+/// Seconds that this thread ran: waiting, and other programs, do not count.
+pub fn thread_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 /// Something that is timed.
 pub struct Way<'a> {
     name: String,

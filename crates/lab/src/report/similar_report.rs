@@ -46,6 +46,8 @@ pub struct SimilarSettings {
     pub base: &'static str,
     /// Most deltas to a whole chunk; unlimited if null.
     pub depth: Option<u32>,
+    /// The longest delta that is kept, of 100 of its chunk.
+    pub delta_limit_percent: u32,
     /// How differences are written down.
     pub codec: &'static str,
     /// zstd's level.
@@ -88,6 +90,8 @@ pub struct SimilarResult {
     pub base: &'static str,
     /// Most deltas to a whole chunk.
     pub depth: Option<u32>,
+    /// The longest delta that is kept, of 100 of its chunk.
+    pub delta_limit_percent: u32,
     /// How differences are written down.
     pub codec: &'static str,
     /// Bytes of index for a distinct chunk; everything is held if null.
@@ -163,6 +167,7 @@ impl SimilarSettings {
             detector: choices.detector.to_string(),
             base: choices.choice.name(),
             depth: choices.depth,
+            delta_limit_percent: choices.limit_percent,
             codec: choices.codec.name(),
             level: choices.level.number(),
             isa: choices.isa.to_string(),
@@ -199,6 +204,7 @@ impl SimilarResult {
             super_features: all as u64,
             base: finding.choices.choice.name(),
             depth: finding.choices.depth,
+            delta_limit_percent: finding.choices.limit_percent,
             codec: finding.choices.codec.name(),
             index_bytes_per_chunk: bounded.map(|bounded| bounded.bytes_per_chunk),
             index_super_features: bounded.map_or(all, |bounded| bounded.indexed) as u64,

@@ -11,12 +11,13 @@ use super::similar_report::{LayoutReport, SimilarReport, SimilarResult};
 use crate::units;
 
 /// Columns of the CSV: fields of a result in JSON, in this order.
-pub const COLUMNS: [&str; 25] = [
+pub const COLUMNS: [&str; 26] = [
     "study",
     "detector",
     "super_features",
     "base",
     "depth",
+    "delta_limit_percent",
     "codec",
     "index_bytes_per_chunk",
     "index_super_features",
@@ -55,10 +56,11 @@ pub fn text(report: &SimilarReport) -> String {
     );
     let _ = writeln!(
         text,
-        "Unless it varies: {}, base {}, depth {}, codec {}, zstd level {}; one thread, {}, median of {}",
+        "Unless it varies: {}, base {}, depth {}, deltas up to {} %, codec {}, zstd level {}; one thread, {}, median of {}",
         settings.detector,
         settings.base,
         depth(settings.depth),
+        settings.delta_limit_percent,
         settings.codec,
         settings.level,
         settings.isa,
@@ -91,6 +93,7 @@ fn setting(study: &str, result: &SimilarResult) -> String {
         "detectors" => result.detector.clone(),
         "bases" => result.base.to_owned(),
         "depths" => depth(result.depth),
+        "limits" => format!("{} %", result.delta_limit_percent),
         "codecs" => result.codec.to_owned(),
         _ => match (result.index_bytes_per_chunk, result.index_forgets) {
             (Some(bytes), Some(forgets)) => format!(

@@ -199,7 +199,7 @@ pub const LAYOUTS: &[Layout] = &[
 pub struct Stored {
     /// Bytes of everything.
     pub bytes: u64,
-    /// Seconds of one core: features, look-ups, deltas, compression.
+    /// Seconds that one thread ran: features, look-ups, deltas, compression.
     pub seconds: f64,
     /// What one chunk costs to read, on average.
     pub read: ReadCost,
@@ -226,6 +226,8 @@ pub struct Ground<'a> {
     pub feature_seconds: f64,
     /// Which of several bases.
     pub choice: Choice,
+    /// The longest delta that is kept, of 100 of its chunk.
+    pub limit_percent: u32,
     /// zstd's.
     pub level: CompressionLevel,
 }
@@ -340,6 +342,7 @@ impl Reductions {
                 let rule = Rule {
                     choice: ground.choice,
                     depth,
+                    limit_percent: ground.limit_percent,
                     limit: None,
                     indexed: None,
                 };
@@ -474,10 +477,7 @@ mod tests {
     #[test]
     fn a_chain_costs_every_unit_once() {
         // Chunks 0 and 1 in a unit; 2 a delta of 1, 3 of 2, both in one unit of deltas.
-        let reduction = Reduction {
-            forms: vec![Form::Whole, Form::Whole, delta(1), delta(2)],
-            ..Reduction::default()
-        };
+        let reduction = Reduction::made(vec![Form::Whole, Form::Whole, delta(1), delta(2)]);
         let items: [&[u8]; 2] = [&[1; 300], &[2; 500]];
         let deltas: [&[u8]; 2] = [&[3; 8], &[4; 12]];
         let pieces = Pieces {

@@ -4,12 +4,11 @@
 //! each item the number of the unit that holds it, for each unit its bytes before and after zstd. A unit
 //! that zstd does not shrink counts with its plain bytes, as groups of repositories do.
 
-use std::time::Instant;
-
 use anyhow::Context as _;
 use zstd::zstd_safe::CParameter;
 
 use crate::interrupt;
+use crate::paper::timing::thread_seconds;
 
 /// What is compressed at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +54,7 @@ pub struct Packing {
     pub units: Vec<Packed>,
     /// Bytes beside them: a dictionary.
     pub beside_bytes: u64,
-    /// Seconds of one core, training included.
+    /// Seconds that the thread ran, training included.
     pub seconds: f64,
 }
 
@@ -65,7 +64,7 @@ impl Packing {
     /// # Errors
     /// When zstd can't, or somebody asked for a stop.
     pub fn of(items: &[&[u8]], unit: Unit, level: i32) -> anyhow::Result<Self> {
-        let clock = Instant::now();
+        let clock = thread_seconds();
         let mut packing = Self::default();
         match unit {
             Unit::Stream => packing.stream(items, level)?,
@@ -84,7 +83,7 @@ impl Packing {
                 packing.groups(items, bytes, level, &parameters)?;
             }
         }
-        packing.seconds = clock.elapsed().as_secs_f64();
+        packing.seconds = thread_seconds() - clock;
         Ok(packing)
     }
 

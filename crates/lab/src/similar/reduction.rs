@@ -6,7 +6,8 @@
 //!
 //! A chunk whose base is stored as a delta of k steps has k + 1. A chunk becomes known to the index as
 //! long as another step is allowed; with one step, chunks stored whole alone. A delta is kept only
-//! where it is shorter than the chunk; otherwise the chunk is whole, though it counts as detected.
+//! where it is shorter than a share of the chunk; otherwise the chunk is whole, though it counts as
+//! detected.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -16,6 +17,7 @@ use super::coder::Coder;
 use super::super_features::SuperFeatures;
 use crate::failure::{FAILED, Failure};
 use crate::interrupt;
+use crate::paper::timing::thread_seconds;
 
 /// Chunks between two looks whether somebody asked for a stop.
 const CHECK_EVERY: usize = 4096;
@@ -27,6 +29,8 @@ pub struct Rule {
     pub choice: Choice,
     /// Most deltas between a chunk and one that is whole; none is no limit.
     pub depth: Option<u32>,
+    /// The longest delta that is kept, of 100 of its chunk; 100 asks that it be shorter.
+    pub limit_percent: u32,
     /// How much the index holds; none is everything.
     pub limit: Option<Limit>,
     /// Super-features of a chunk that make it known; none is all of them.
@@ -38,6 +42,7 @@ impl Rule {
     pub const PAPER: Self = Self {
         choice: Choice::First,
         depth: Some(1),
+        limit_percent: 100,
         limit: None,
         indexed: None,
     };
@@ -83,6 +88,15 @@ pub struct Reduction {
 }
 
 impl Reduction {
+    /// Chunks of these forms.
+    #[cfg(test)]
+    pub fn made(forms: Vec<Form>) -> Self {
+        Self {
+            forms,
+            ..Self::default()
+        }
+    }
+
     /// Stores chunks by a rule.
     ///
     /// # Errors
@@ -93,6 +107,7 @@ impl Reduction {
         rule: Rule,
         coder: &mut Coder,
     ) -> anyhow::Result<Self> {
+        let started = thread_seconds();
         let mut reducer = Reducer::new(rule, coder);
         for number in 0..chunks.len() {
             if number % CHECK_EVERY == 0 {
@@ -100,7 +115,17 @@ impl Reduction {
             }
             reducer.add(&chunks[..=number], super_features.of(number));
         }
-        Ok(reducer.finish())
+        let mut reduction = reducer.finish();
+        reduction.scale_seconds(thread_seconds() - started);
+        Ok(reduction)
+    }
+
+    /// Makes the seconds add up to those that the thread ran, for a clock of that kind is too slow to be
+    /// asked for every chunk.
+    fn scale_seconds(&mut self, thread_seconds: f64) {
+        let scale = thread_seconds / (self.lookup_seconds + self.encode_seconds).max(1e-9);
+        self.lookup_seconds *= scale;
+        self.encode_seconds *= scale;
     }
 
     /// Deltas to go through for a chunk.
@@ -241,7 +266,8 @@ impl<'a> Reducer<'a> {
         let reduction = &mut self.reduction;
         reduction.detected += 1;
         let start = reduction.deltas.len();
-        let limit = chunk.len().saturating_sub(1);
+        let percent = self.rule.limit_percent as usize;
+        let limit = (chunk.len() * percent / 100).min(chunk.len().saturating_sub(1));
         let base_chunk = chunks[base as usize];
         let is_kept = self
             .coder
@@ -309,6 +335,7 @@ mod tests {
             let rule = Rule {
                 choice: Choice::Latest,
                 depth,
+                limit_percent: 100,
                 limit: None,
                 indexed: None,
             };

@@ -1,9 +1,8 @@
 //! What `onefold-lab similar` measures: one thing varies at a time, everything else stays as asked.
 //!
 //! Enters: distinct chunks and the [`Choices`] that stay. Leaves: a [`Finding`] for each setting. Features
-//! are made once for each detector and used by all studies; times are medians of passes, one thread.
-
-use std::time::Instant;
+//! are made once for each detector and used by all studies; times are medians of passes, of one thread, in
+//! which other programs do not count.
 
 use chunking::Isa;
 use clap::ValueEnum;
@@ -18,6 +17,7 @@ use super::reduction::{Reduction, Rule};
 use super::super_features::SuperFeatures;
 use crate::chunk::sizes::median;
 use crate::interrupt;
+use crate::paper::timing::thread_seconds;
 use crate::progress::Progress;
 
 /// What varies.
@@ -29,6 +29,8 @@ pub enum Study {
     Bases,
     /// How many deltas may stand between a chunk and one that is whole
     Depths,
+    /// How much of a chunk a delta may have
+    Limits,
     /// How differences are written down
     Codecs,
     /// How much memory the index of super-features has
@@ -39,10 +41,11 @@ pub enum Study {
 
 impl Study {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Detectors,
         Self::Bases,
         Self::Depths,
+        Self::Limits,
         Self::Codecs,
         Self::Index,
         Self::Groups,
@@ -54,6 +57,7 @@ impl Study {
             Self::Detectors => "detectors",
             Self::Bases => "bases",
             Self::Depths => "depths",
+            Self::Limits => "limits",
             Self::Codecs => "codecs",
             Self::Index => "index",
             Self::Groups => "groups",
@@ -63,6 +67,8 @@ impl Study {
 
 /// The limits of depth that are tried; none is no limit.
 const DEPTHS: [Option<u32>; 5] = [Some(1), Some(2), Some(3), Some(8), None];
+/// The longest deltas that are tried, of 100 of their chunk.
+const LIMIT_PERCENTS: [u32; 6] = [100, 75, 50, 35, 25, 15];
 /// Bytes of index for a chunk: 64 MiB for 10 M chunks are 6.7.
 const INDEX_BYTES: [f64; 6] = [24.0, 12.0, 6.7, 3.35, 1.7, 0.8];
 /// Bytes of a super-feature in an index: 32 bits of it, 32 that name the chunk.
@@ -77,6 +83,8 @@ pub struct Choices {
     pub choice: Choice,
     /// Most deltas to a whole chunk; none is no limit.
     pub depth: Option<u32>,
+    /// The longest delta that is kept, of 100 of its chunk.
+    pub limit_percent: u32,
     /// How differences are written down.
     pub codec: Codec,
     /// zstd's level.
@@ -170,6 +178,7 @@ impl<'a> Bench<'a> {
             super_features,
             feature_seconds: super_features.seconds,
             choice: self.choices.choice,
+            limit_percent: self.choices.limit_percent,
             level: self.choices.level,
         };
         let mut reductions = Reductions::default();
@@ -194,6 +203,14 @@ impl<'a> Bench<'a> {
                 .to_vec(),
             Study::Depths => DEPTHS
                 .map(|depth| whole(Choices { depth, ..base }))
+                .to_vec(),
+            Study::Limits => LIMIT_PERCENTS
+                .map(|limit_percent| {
+                    whole(Choices {
+                        limit_percent,
+                        ..base
+                    })
+                })
                 .to_vec(),
             Study::Codecs => Codec::ALL
                 .map(|codec| whole(Choices { codec, ..base }))
@@ -222,6 +239,7 @@ impl<'a> Bench<'a> {
         let rule = Rule {
             choice: choices.choice,
             depth: choices.depth,
+            limit_percent: choices.limit_percent,
             limit,
             indexed: bounded.map(|bounded| bounded.indexed),
         };
@@ -252,20 +270,20 @@ impl<'a> Bench<'a> {
         let mut scratch = Vec::new();
         for _ in 0..self.choices.runs {
             interrupt::check()?;
-            let clock = Instant::now();
+            let clock = thread_seconds();
             for (number, base, _) in reduction.pairs() {
                 scratch.clear();
                 let target = chunks[number];
                 coder.encode(chunks[base], target, target.len(), &mut scratch);
             }
-            seconds[0].push(clock.elapsed().as_secs_f64());
+            seconds[0].push(thread_seconds() - clock);
             interrupt::check()?;
-            let clock = Instant::now();
+            let clock = thread_seconds();
             for (number, base, delta) in reduction.pairs() {
                 scratch.clear();
                 coder.decode(chunks[base], delta, chunks[number].len(), &mut scratch)?;
             }
-            seconds[1].push(clock.elapsed().as_secs_f64());
+            seconds[1].push(thread_seconds() - clock);
         }
         Ok(seconds.map(|seconds| median(&seconds)))
     }

@@ -1,11 +1,10 @@
 //! The super-features of many chunks.
 
-use std::time::Instant;
-
 use chunking::Isa;
 use engine::similarity::{Detection, FeatureExtractor};
 
 use crate::interrupt;
+use crate::paper::timing::thread_seconds;
 
 /// Chunks between two looks whether somebody asked for a stop.
 const CHECK_EVERY: usize = 1024;
@@ -18,7 +17,7 @@ pub struct SuperFeatures {
     ends: Vec<usize>,
     /// Chunks without any.
     pub failures: u64,
-    /// Seconds of one thread.
+    /// Seconds that the thread ran.
     pub seconds: f64,
 }
 
@@ -33,7 +32,7 @@ impl SuperFeatures {
         let mut own = Vec::new();
         for some in chunks.chunks(CHECK_EVERY) {
             interrupt::check()?;
-            let clock = Instant::now();
+            let clock = thread_seconds();
             for chunk in some {
                 if !extractor.super_features(chunk, &mut own) {
                     all.failures += 1;
@@ -41,7 +40,7 @@ impl SuperFeatures {
                 all.values.extend_from_slice(&own);
                 all.ends.push(all.values.len());
             }
-            all.seconds += clock.elapsed().as_secs_f64();
+            all.seconds += thread_seconds() - clock;
         }
         Ok(all)
     }

@@ -41,7 +41,7 @@ fn number(value: &Value, field: &str) -> f64 {
 #[test]
 fn every_field_is_documented_and_every_setting_agrees_with_itself() {
     let sandbox = with_versions();
-    let studies = "detectors,bases,depths,codecs,index";
+    let studies = "detectors,bases,depths,limits,codecs,index";
     let report = similar(&sandbox, &["--study", studies]);
     assert_documented(&report, "summary of similar");
     assert_documented(&report["settings"], "similar settings");
@@ -70,14 +70,15 @@ fn every_field_is_documented_and_every_setting_agrees_with_itself() {
         assert!(number(result, "max_depth") <= most);
     }
     assert!(report["layouts"].as_array().unwrap().is_empty());
-    let lengths = ["detectors", "bases", "depths", "codecs"].map(|it| results(&report, it).len());
-    assert_eq!(lengths, [5, 3, 5, 2]);
+    let lengths =
+        ["detectors", "bases", "depths", "limits", "codecs"].map(|it| results(&report, it).len());
+    assert_eq!(lengths, [5, 3, 5, 6, 2]);
 }
 
 #[test]
 fn versions_that_differ_a_little_are_found_and_saved() {
     let sandbox = with_versions();
-    let report = similar(&sandbox, &["--study", "detectors,depths,codecs"]);
+    let report = similar(&sandbox, &["--study", "detectors,depths,limits,codecs"]);
     for result in results(&report, "detectors") {
         let name = result["detector"].as_str().unwrap();
         // Finesse looks at fixed parts of a chunk.
@@ -92,6 +93,10 @@ fn versions_that_differ_a_little_are_found_and_saved() {
     let limits: Vec<&Value> = depths.iter().map(|result| &result["depth"]).collect();
     assert!(limits[..4].iter().all(|limit| limit.is_u64()) && limits[4].is_null());
     assert_eq!(depths[0]["max_depth"], 1);
+    // The shorter deltas must be, the fewer there are.
+    let limits = results(&report, "limits");
+    let kept: Vec<f64> = limits.iter().map(|it| number(it, "delta_chunks")).collect();
+    assert!(kept.windows(2).all(|pair| pair[1] <= pair[0]), "{kept:?}");
     let codecs = results(&report, "codecs");
     let found = codecs
         .iter()
@@ -106,16 +111,17 @@ fn the_setting_that_all_studies_share_gives_the_same() {
     let sandbox = with_versions();
     let report = similar(
         &sandbox,
-        &["--study", "detectors,bases,depths,codecs,index"],
+        &["--study", "detectors,bases,depths,limits,codecs,index"],
     );
     let usual = |result: &&&Value| {
         result["detector"] == "odess+"
             && result["base"] == "first"
             && result["depth"] == 1
             && result["codec"] == "instructions"
+            && result["delta_limit_percent"] == 100
             && result["index_bytes_per_chunk"].is_null()
     };
-    let left: Vec<&Value> = ["detectors", "bases", "depths", "codecs", "index"]
+    let left: Vec<&Value> = ["detectors", "bases", "depths", "limits", "codecs", "index"]
         .iter()
         .map(|study| {
             let of_study = results(&report, study);
@@ -203,7 +209,7 @@ fn people_get_tables_and_csv() {
     let csv = std::fs::read_to_string(sandbox.path("results.csv")).unwrap();
     let columns: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
     assert_eq!(columns, documented("result of similar"));
-    assert_eq!(csv.lines().count(), 1 + 5 + 3 + 5 + 2);
+    assert_eq!(csv.lines().count(), 1 + 5 + 3 + 5 + 6 + 2);
 }
 
 #[test]

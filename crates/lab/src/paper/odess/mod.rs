@@ -89,7 +89,7 @@ pub const ABOUT: About = About {
     citation: "Xia et al., “The Design of Fast and Lightweight Resemblance Detection for Efficient Post-Deduplication Delta Compression” (ACM Transactions on Storage, 2022)",
     experiments: &EXPERIMENTS,
     data_sets: &published::DATA_SETS,
-    threads: "one thread",
+    threads: "one thread, other programs not counted",
     stand_ins: "The paper's own data can't be had: what is given stands in for it. Levels differ with the data; what counts is how the detectors stand to each other.",
     tolerances: "in every case; \"about n×\" from 80 % of n on",
     comparison: "Chunks are cut by FastCDC; distinct chunks alone are looked at. Every detector runs by the best instructions of this machine, N-Transform and Finesse too. DCR: bytes of distinct chunks over what deltas leave of them (Eq. 12); DCE: the share that a delta saves, on average over detected chunks (Eq. 13); SCR: detected chunks over the others (Eq. 14). Bases are stored whole, the first that matches is taken, nothing else compresses.",

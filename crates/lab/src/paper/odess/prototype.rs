@@ -270,11 +270,13 @@ pub fn feature_seconds(
         .map(|(name, detection)| {
             let mut extractor = detections::extractor(detection);
             let mut own = Vec::new();
-            Way::new(name.clone(), move || {
+            Way::telling(name.clone(), move || {
+                let clock = timing::thread_seconds();
                 for chunk in chunks {
                     extractor.super_features(chunk, &mut own);
                     std::hint::black_box(&own);
                 }
+                timing::thread_seconds() - clock
             })
         })
         .collect();

@@ -19,6 +19,7 @@ use super::published;
 use crate::chunk::sizes::median;
 use crate::interrupt;
 use crate::paper::figure::{FEATURE_SPEED, Figure, GLOBAL_RATIO, PIPELINED, RATIO, SYSTEM_SPEED};
+use crate::paper::timing::thread_seconds;
 use crate::paper::{Plan, Results};
 use crate::progress::Progress;
 use crate::similar::chunks::UniqueChunks;
@@ -46,6 +47,18 @@ impl Stages {
         [self.chunking, self.hashing, deduplicating, self.writing]
             .into_iter()
             .fold(0.0, f64::max)
+    }
+
+    /// The same without the share of the time in which the thread did not run.
+    fn scaled(self, scale: f64) -> Self {
+        Self {
+            chunking: self.chunking * scale,
+            hashing: self.hashing * scale,
+            dedup: self.dedup * scale,
+            features: self.features * scale,
+            delta: self.delta * scale,
+            writing: self.writing * scale,
+        }
     }
 
     /// Names and seconds.
@@ -171,7 +184,7 @@ fn system(files: &[&[u8]], chunker: &Chunker, detection: &Detection) -> anyhow::
     let (mut own, mut chunks, mut written) = (Vec::new(), Vec::new(), Vec::new());
     let mut met: HashSet<[u8; 20]> = HashSet::new();
     let mut stages = Stages::default();
-    let started = Instant::now();
+    let (started, clock) = (Instant::now(), thread_seconds());
     for file in files {
         interrupt::check()?;
         let mut rest = *file;
@@ -205,11 +218,12 @@ fn system(files: &[&[u8]], chunker: &Chunker, detection: &Detection) -> anyhow::
             stages.writing += coded.elapsed().as_secs_f64();
         }
     }
-    let seconds = started.elapsed().as_secs_f64();
+    let seconds = thread_seconds() - clock;
+    let scale = seconds / started.elapsed().as_secs_f64().max(1e-9);
     std::hint::black_box(&written);
     Ok(Run {
         seconds,
-        stages,
+        stages: stages.scaled(scale),
         reduction: reducer.finish(),
     })
 }

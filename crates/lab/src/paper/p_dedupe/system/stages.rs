@@ -209,12 +209,6 @@ impl StageSeconds {
     }
 }
 
-/// Seconds that a processor worked for this thread so far.
-pub fn thread_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
 /// Does work and adds what it took of this thread.
 pub fn timed<R>(seconds: &mut f64, work: impl FnOnce() -> R) -> R {
     let before = thread_seconds();
