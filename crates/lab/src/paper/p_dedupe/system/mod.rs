@@ -31,8 +31,10 @@ use chunking::segments::{Joiner, SegmentCuts, SegmentJob, Segments};
 
 use lanes::{Inlet, queue};
 pub use stages::{FingerprintKind, StageSeconds};
-use stages::{Index, Unit, thread_seconds, timed};
+use stages::{Index, Unit, timed};
 pub use store::Store;
+
+use crate::paper::timing::thread_seconds;
 
 /// Units that each lane of a queue holds.
 const QUEUE_UNITS: usize = 4;

@@ -11,6 +11,8 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use chunking::Chunker;
 use clap::ValueEnum;
 
+use crate::paper::timing::thread_seconds;
+
 /// What tells chunks apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum FingerprintKind {
