@@ -107,16 +107,14 @@ impl BaseIndex {
 
     /// The base of a chunk with these super-features, if there is any.
     pub fn find(&mut self, super_features: &[u32]) -> Option<u32> {
-        let found = match self.choice {
-            Choice::First | Choice::Latest => keys(super_features)
-                .find_map(|key| Some((key, self.known.get(&key)?.chunks[0])))
-                .map(|(key, chunk)| {
-                    self.touch(key);
-                    chunk
-                }),
-            Choice::Best => self.best(super_features),
-        };
-        found
+        if self.choice == Choice::Best {
+            return self.best(super_features);
+        }
+        let known = &self.known;
+        let found = keys(super_features).find_map(|key| Some((key, known.get(&key)?.chunks[0])));
+        let (key, chunk) = found?;
+        self.touch(key);
+        Some(chunk)
     }
 
     /// Makes a chunk known.
