@@ -9,7 +9,7 @@
 //! 24 of its number. The table starts small and doubles while its limit allows; then a new entry takes
 //! the place of the oldest in its line, or, where its chunk is not newer than any there
 //! ([`SuperFeatureIndex::insert`]), none. 64 MiB hold 10.5 million entries: 3.5 million chunks of three
-//! super-features; what forgetting the others costs is measured in docs/design/0013. A super-feature that
+//! super-features; what forgetting the others costs is measured in docs/design/0012. A super-feature that
 //! many chunks share keeps the newest [`SAME_MAX`].
 
 /// Greatest number of a chunk, plus one.
