@@ -40,8 +40,8 @@ use crate::engine::{Engine, EngineSettings};
 use crate::fingerprint::{CheckValue, Fingerprint};
 use crate::format::ObjectError;
 use crate::index::{Found, Index, IndexMemory, OpenPlace};
-use crate::object::{ObjectId, StoreError};
-use crate::recipe::{RECIPE_LEVEL_MAX, Run};
+use crate::object::ObjectId;
+use crate::recipe::Run;
 use crate::restore::Reader;
 
 /// Stores chunks and pages of one backup run.
