@@ -3,7 +3,7 @@
 //!
 //! `cargo run -p onefold-repository --example golden_sample -- testdata/golden/v1`
 //!
-//! Run it once for a format version. The samples are never made anew: ids are random, so
+//! Run it once for a format version; samples that are there stay. They are never made anew: ids are random, so
 //! a new run makes other bytes, and what matters is that old bytes stay readable.
 
 use std::error::Error;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use engine::container::ContainerId;
 use engine::object::{LocalStore, ObjectId, ObjectKind, ObjectStore};
+use engine::pipeline::DeltaLevel;
 use engine::rewriting::{LookBackWindow, Rewriting};
 use repository::keys::{Argon2Cost, Password};
 use repository::{BackupOptions, CreateOptions, Progress, Repository, RunSettings};
@@ -30,9 +31,61 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         let place = target.join(name);
         fs::create_dir_all(&place)?;
-        make_sample(&place, password.as_ref(), source.path())?;
+        if fs::read_dir(&place)?.next().is_none() {
+            make_sample(&place, password.as_ref(), source.path())?;
+        }
+    }
+    let place = target.join("deltas");
+    fs::create_dir_all(&place)?;
+    if fs::read_dir(&place)?.next().is_none() {
+        make_deltas(&place)?;
     }
     Ok(())
+}
+
+/// A repository with containers of deltas, in chains: versions of a stream.
+fn make_deltas(place: &Path) -> Result<(), Box<dyn Error>> {
+    let store = Arc::new(LocalStore::create(place)?) as Arc<dyn ObjectStore>;
+    let options = CreateOptions {
+        container_bytes: Some(256 << 10),
+        group_bytes: Some(64 << 10),
+        deltas: DeltaLevel::Best,
+        ..CreateOptions::default()
+    };
+    let repository = Repository::create(store, None, &options, RunSettings::default())?;
+    let mut expected = String::new();
+    for version in 0..4 {
+        let report = repository.backup_stream(
+            b"stream",
+            &mut stream_version(version).as_slice(),
+            &mut || Ok(()),
+            &BackupOptions::default(),
+            &Progress::default(),
+        )?;
+        expected += &format!("{}\n", report.snapshot.id);
+    }
+    fs::write(place.with_extension("expected"), expected)?;
+    Ok(())
+}
+
+/// A version of the stream that `tests/golden.rs` expects: bytes of xorshift, of which a few every 3,000
+/// are others.
+fn stream_version(version: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_u32;
+    let mut stream: Vec<u8> = (0..150_000)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            (state >> 24) as u8
+        })
+        .collect();
+    for stretch in stream.chunks_mut(3_000) {
+        for earlier in 1..=version {
+            stretch[100 * earlier] = earlier as u8;
+        }
+    }
+    stream
 }
 
 /// The tree that `tests/golden.rs` expects.

@@ -10,7 +10,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::object::LocalStore;
+use engine::container::ContainerId;
+use engine::object::{LocalStore, ObjectKind, ObjectStore as _};
+use engine::pipeline::DeltaLevel;
 use engine::rewriting::{LookBackWindow, Rewriting};
 use repository::keys::Password;
 use repository::snapshot::{SnapshotFilter, SnapshotSpec};
@@ -41,8 +43,9 @@ fn every_version_is_tested() {
     let mut versions: Vec<_> = fs::read_dir(golden(""))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        // Cut points and sections have tests of their own, in the crate chunking.
-        .filter(|name| name != "chunkers" && name != "sections")
+        // Cut points and sections have tests of their own, in the crate chunking; features and deltas in
+        // the crate engine.
+        .filter(|name| !["chunkers", "sections", "similarity"].contains(&name.as_str()))
         .collect();
     versions.sort();
     assert_eq!(
@@ -50,6 +53,71 @@ fn every_version_is_tested() {
         ["v1"],
         "a new version needs a test of its own here"
     );
+}
+
+/// As `examples/golden_sample.rs` made them.
+fn stream_version(version: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_u32;
+    let mut stream: Vec<u8> = (0..150_000)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            (state >> 24) as u8
+        })
+        .collect();
+    for stretch in stream.chunks_mut(3_000) {
+        for earlier in 1..=version {
+            stretch[100 * earlier] = earlier as u8;
+        }
+    }
+    stream
+}
+
+#[test]
+fn v1_with_deltas_is_readable() {
+    let sample = golden("v1").join("deltas");
+    let place = tempfile::tempdir().unwrap();
+    copy(&sample, &place.path().join("repository"));
+    let store = LocalStore::open(&place.path().join("repository")).unwrap();
+    let repository = Repository::open(Arc::new(store), None, RunSettings::default()).unwrap();
+    assert_eq!(repository.config().deltas, DeltaLevel::Best);
+    let progress = Progress::default();
+    let read_data = CheckOptions { read_data: true };
+    assert_eq!(repository.check(read_data, &progress).unwrap().problems, []);
+    let stats = repository.stats(&progress).unwrap();
+    assert_eq!((stats.snapshots, stats.unreadable), (4, 0));
+    let expected = fs::read_to_string(sample.with_extension("expected")).unwrap();
+    for (version, id) in expected.lines().enumerate() {
+        let spec: SnapshotSpec = id.parse().unwrap();
+        let filter = SnapshotFilter::default();
+        let snapshot = repository.snapshot(&spec, &filter).unwrap().snapshot;
+        let mut out = Vec::new();
+        repository
+            .dump(&snapshot, b"stream", &mut out, &progress)
+            .unwrap();
+        assert!(out == stream_version(version), "version {version}");
+        let target = place.path().join(id);
+        let options = RestoreOptions::default();
+        let report = repository.restore(&snapshot, None, &target, &options, &progress);
+        assert_eq!(report.unwrap().failed, 0);
+        assert!(fs::read(target.join("stream")).unwrap() == stream_version(version));
+    }
+    let mut deepest = 0;
+    let reader = repository.engine().reader().unwrap();
+    let mut note = |id, _| {
+        let section = reader.containers().section(ContainerId(id)).unwrap();
+        let depths = section
+            .section
+            .deltas
+            .iter()
+            .flatten()
+            .map(|delta| delta.depth);
+        deepest = depths.max().unwrap_or(0).max(deepest);
+    };
+    let store = repository.engine().store();
+    store.list(ObjectKind::Container, &mut note).unwrap();
+    assert!(deepest >= 2, "deltas of deltas are among them");
 }
 
 #[test]

@@ -10,6 +10,7 @@ const STORING: [&str; 8] = [
     "chunk",
     "fingerprint",
     "index",
+    "delta",
     "compress",
     "pack",
     "put",
