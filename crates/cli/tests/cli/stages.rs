@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-const STORING: [&str; 8] = [
+const STORING: [&str; 9] = [
     "walk",
     "read",
     "chunk",
