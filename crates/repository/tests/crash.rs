@@ -165,7 +165,7 @@ fn ids(store: &dyn ObjectStore, kind: ObjectKind) -> BTreeSet<ObjectId> {
     ids
 }
 
-/// Bytes of the chunks in the data containers that are not in `before`.
+/// Bytes of the chunks in the containers of data and of deltas that are not in `before`.
 fn bytes_stored_since(repository: &Repository, before: &BTreeSet<ObjectId>) -> Result<u64, String> {
     let engine = repository.engine();
     let reader = engine.reader().map_err(|error| error.to_string())?;
@@ -176,7 +176,7 @@ fn bytes_stored_since(repository: &Repository, before: &BTreeSet<ObjectId>) -> R
             .containers()
             .object(key)
             .map_err(|error| format!("a container survived in part: {error}"))?;
-        if metadata.sections[0].kind == ContainerKind::Data {
+        if metadata.sections[0].kind != ContainerKind::Metadata {
             bytes += summary.plain_bytes;
         }
     }

@@ -214,7 +214,8 @@ fn judge_container(
     if structure.problem_count > full.problem_count {
         return Err("a thorough check finds less".to_owned());
     }
-    if change == Change::Delete && (lost == 0 || !full.damaged_containers.is_empty()) {
+    // What is made of its chunks is damaged then, and not what is not there.
+    if change == Change::Delete && (lost == 0 || full.damaged_containers.contains(&key.id)) {
         return Err(format!(
             "{lost} lost, {:?} damaged",
             full.damaged_containers

@@ -7,17 +7,24 @@ use std::sync::Arc;
 
 use engine::container::{ContainerId, ContainerKind};
 use engine::object::{ObjectId, ObjectKey, ObjectStore};
+use engine::pipeline::DeltaLevel;
 use repository::{
-    BackupOptions, CheckOptions, CheckReport, Progress, RepairIndexOptions, Repository,
+    BackupOptions, CheckOptions, CheckReport, CreateOptions, Progress, RepairIndexOptions,
+    Repository,
 };
 use support::damage::{Change, damaged};
 use support::fixture::Fixture;
-use support::{backup_options, check_clean};
+use support::{backup_options, check_clean, create_options};
 
 /// A repository whose containers of data, but for the last, are containers of deltas now; each with the
 /// container of its bases.
 fn fixture() -> (Fixture, Vec<(ObjectKey, ObjectKey)>) {
-    let mut fixture = Fixture::new(true);
+    // It makes none by itself, whose depths those made here would break.
+    let options = CreateOptions {
+        deltas: DeltaLevel::Off,
+        ..create_options()
+    };
+    let mut fixture = Fixture::with(true, &options);
     let mut keys = fixture.containers(ContainerKind::Data);
     keys.pop();
     let store = Arc::new(fixture.store.fork());

@@ -9,11 +9,11 @@ use std::sync::{Arc, Once};
 use engine::container::ContainerKind;
 use engine::object::{MemoryStore, ObjectKey, ObjectKind, ObjectStore};
 use repository::snapshot::Snapshot;
-use repository::{BackupOptions, Progress, Repository, RepositoryError};
+use repository::{BackupOptions, CreateOptions, Progress, Repository, RepositoryError};
 
 use super::damage::{Change, changes, damaged, restore_what_is_left};
 use super::sources::{Picture, Source};
-use super::{backup, backup_options, check_restore, create, open};
+use super::{backup, backup_options, check_restore, create_options, open, password, settings};
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
@@ -60,10 +60,21 @@ fn contents(root: &Path, picture: &Picture) -> BTreeMap<PathBuf, Vec<u8>> {
 
 impl Fixture {
     pub fn new(encrypted: bool) -> Self {
+        Self::with(encrypted, &create_options())
+    }
+
+    /// One whose repositories are created so.
+    pub fn with(encrypted: bool, options: &CreateOptions) -> Self {
         count_panics();
         let source = Source::new();
         let store = Arc::new(MemoryStore::new());
-        let repository = create(Arc::clone(&store) as Arc<dyn ObjectStore>, encrypted);
+        let create = |store: &Arc<MemoryStore>| {
+            let shared = Arc::clone(store) as Arc<dyn ObjectStore>;
+            let password = password(encrypted);
+            let created = Repository::create(shared, password.as_ref(), options, settings());
+            created.expect("created")
+        };
+        let repository = create(&store);
         let mut saved = Vec::new();
         for version in 0..2 {
             if version > 0 {
@@ -81,7 +92,7 @@ impl Fixture {
             });
         }
         let other = Arc::new(MemoryStore::new());
-        let foreign = create(Arc::clone(&other) as Arc<dyn ObjectStore>, encrypted);
+        let foreign = create(&other);
         backup(&foreign, source.root()).expect("backed up");
         Self {
             encrypted,
