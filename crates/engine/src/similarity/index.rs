@@ -332,7 +332,6 @@ mod tests {
         assert!(!(1..20_000).any(found));
         // What is older than all that is there finds no place.
         let before = index.len();
-        let mut index = index;
         index.insert(&features(1), 1, 0);
         assert_eq!(index.len(), before);
     }
