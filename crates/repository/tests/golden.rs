@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::container::ContainerId;
-use engine::object::{LocalStore, ObjectKind, ObjectStore as _};
+use engine::object::{LocalStore, ObjectKind};
 use engine::pipeline::DeltaLevel;
 use engine::rewriting::{LookBackWindow, Rewriting};
 use repository::keys::Password;

@@ -309,7 +309,7 @@ fn what_vanishes_is_recorded() {
     // One reader, and files that fill the queue: the walk waits for the handler, which removes
     // files that the walk has found and nobody has opened.
     let place = Place::with(RunSettings {
-        memory_bytes: 32 << 20,
+        memory_bytes: 48 << 20,
         ..settings()
     });
     let _listener = UnixListener::bind(place.join("a socket")).expect("a socket");

@@ -174,7 +174,7 @@ fn newer_versions_and_features_are_named() {
     let error = UnverifiedConfig::parse(&rechecksummed(newer)).unwrap_err();
     assert!(matches!(error, ConfigError::VersionTooNew { version: 2 }));
 
-    for (flags, unknown) in [(0x2, 0x2), (0x1 | 0x8, 0x8), (1 << 63, 1 << 63)] {
+    for (flags, unknown) in [(0x10, 0x10), (0x1 | 0x8, 0x8), (1 << 63, 1 << 63)] {
         let error = UnverifiedConfig::parse(&with_flags(32, flags)).unwrap_err();
         let named = matches!(error, ConfigError::UnknownFeatures { flags } if flags == unknown);
         assert!(named, "{error}");

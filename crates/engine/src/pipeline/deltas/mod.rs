@@ -137,10 +137,7 @@ impl DeltaStage {
         let shares = settings.shares();
         let (jobs, done) = start_encoding(settings, with, reader, puts, stages, failure)?;
         let placements = Arc::clone(&packer.placements);
-        let packer = DeltaPacker {
-            packer,
-            group_bytes: settings.group_bytes as usize,
-        };
+        let packer = DeltaPacker { packer };
         let packer = thread::Builder::new()
             .name("pack-deltas".to_owned())
             .spawn(move || packer.run(done))?;

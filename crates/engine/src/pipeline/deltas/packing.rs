@@ -1,6 +1,9 @@
 //! The thread that packs deltas: they join groups, which are compressed together and placed into
 //! containers of their own.
 //!
+//! The thread that decides says where a group ends, by the bytes of the chunks that the deltas stand for:
+//! so it knows of every delta whether it may have a place yet, whatever became of it.
+//!
 //! Deltas are a few hundredths of the chunks that they stand for, so one thread keeps up with the
 //! compressing of what many encode.
 
@@ -16,8 +19,6 @@ use crate::pipeline::stages::Stage;
 /// What makes groups of deltas, and has them packed.
 pub struct DeltaPacker {
     pub packer: Packer,
-    /// Bytes of deltas at which a group is closed.
-    pub group_bytes: usize,
 }
 
 /// The open group.
@@ -43,12 +44,7 @@ impl DeltaPacker {
         let meter = self.packer.stages.meter(Stage::Pack);
         while let Some(done) = meter.starved(|| batches.next_result()) {
             match done {
-                DeltaDone::Batch(batch) => {
-                    open.extend(batch);
-                    if open.bytes.len() >= self.group_bytes {
-                        self.close(&mut open, &mut builder, &mut compressor)?;
-                    }
-                }
+                DeltaDone::Batch(batch) => open.extend(batch),
                 DeltaDone::Close => self.close(&mut open, &mut builder, &mut compressor)?,
                 DeltaDone::Flush => {
                     self.close(&mut open, &mut builder, &mut compressor)?;
