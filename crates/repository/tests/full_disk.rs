@@ -118,7 +118,7 @@ fn store_error(error: &BackupError) -> Option<&StoreError> {
 fn a_full_disk_is_said_and_harms_nothing() {
     for encrypted in [false, true] {
         let scene = Scene::new(encrypted);
-        assert!(scene.bytes_written > 100_000);
+        assert!(scene.bytes_written > 10_000, "{}", scene.bytes_written);
         let mut reused = 0;
         for step in 0..ROOMS {
             let room = scene.bytes_written * step / ROOMS;
