@@ -241,7 +241,7 @@ fn of_write(error: &WriteError) -> Verdict {
     match error {
         WriteError::Object(error) => of_object(error),
         WriteError::Threads(_) => failed(HINT_THREADS),
-        WriteError::WorkerLost => failed(HINT_BUG),
+        WriteError::WorkerLost | WriteError::Deltas(_) => failed(HINT_BUG),
         WriteError::Read(_) | WriteError::RecipeTooLong | WriteError::Stopped => failed(""),
     }
 }

@@ -323,3 +323,46 @@ fn what_resembles_nothing_is_stored_as_without_deltas() {
     );
     assert_come_back(&engine, &recipes, &streams);
 }
+
+#[test]
+fn a_container_of_deltas_is_stored_after_those_of_its_bases() {
+    let store = Arc::new(MemoryStore::new());
+    let settings = EngineSettings {
+        container_bytes: 64 << 10,
+        group_bytes: 4 << 10,
+        ..settings(2, DeltaLevel::Best.settings())
+    };
+    let engine = engine_on(Arc::clone(&store) as Arc<dyn ObjectStore>, settings, true);
+    let mut writer = engine.writer().unwrap();
+    let mut stored = 0;
+    // Something new in each, so that a container of whole chunks is always open, and bases in it.
+    let mut stream = noise(8, 100_000);
+    for version in 0..60 {
+        stream.extend(noise(800 + version, 3000));
+        for stretch in stream.chunks_mut(3000) {
+            let at = 10 + 7 * version as usize;
+            stretch[at..at + 3].copy_from_slice(&[version as u8; 3]);
+        }
+        let mut recipe = writer.store_stream(&mut stream.as_slice(), None).unwrap().0;
+        writer.close_group().unwrap();
+        while !writer.is_settled(&mut recipe) {
+            std::thread::yield_now();
+        }
+        // A process that dies now leaves nothing that lacks its bases.
+        let there = containers(&store);
+        let reader = engine.reader().unwrap();
+        for &id in &there {
+            let loaded = reader.containers().section(ContainerId(id)).unwrap();
+            stored += usize::from(loaded.section.kind == ContainerKind::Deltas);
+            for delta in loaded.section.deltas.iter().flatten() {
+                let base = delta.base.container.0;
+                assert!(
+                    there.contains(&base),
+                    "version {version}: {base} is not there"
+                );
+            }
+        }
+    }
+    assert!(stored > 0, "containers of deltas are stored meanwhile");
+    writer.commit().unwrap();
+}

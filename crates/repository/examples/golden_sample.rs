@@ -17,6 +17,7 @@ use engine::pipeline::DeltaLevel;
 use engine::rewriting::{LookBackWindow, Rewriting};
 use repository::keys::{Argon2Cost, Password};
 use repository::{BackupOptions, CreateOptions, Progress, Repository, RunSettings};
+use testkit::generate::stream_version;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let target = std::env::args_os()
@@ -66,26 +67,6 @@ fn make_deltas(place: &Path) -> Result<(), Box<dyn Error>> {
     }
     fs::write(place.with_extension("expected"), expected)?;
     Ok(())
-}
-
-/// A version of the stream that `tests/golden.rs` expects: bytes of xorshift, of which a few every 3,000
-/// are others.
-fn stream_version(version: usize) -> Vec<u8> {
-    let mut state = 0x2545_f491_u32;
-    let mut stream: Vec<u8> = (0..150_000)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 17;
-            state ^= state << 5;
-            (state >> 24) as u8
-        })
-        .collect();
-    for stretch in stream.chunks_mut(3_000) {
-        for earlier in 1..=version {
-            stretch[100 * earlier] = earlier as u8;
-        }
-    }
-    stream
 }
 
 /// The tree that `tests/golden.rs` expects.

@@ -18,6 +18,7 @@ use repository::keys::Password;
 use repository::snapshot::{SnapshotFilter, SnapshotSpec};
 use repository::tree::EntryKind;
 use repository::{CheckOptions, Progress, Repository, RestoreOptions, RunSettings};
+use testkit::generate::stream_version;
 
 fn golden(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -53,25 +54,6 @@ fn every_version_is_tested() {
         ["v1"],
         "a new version needs a test of its own here"
     );
-}
-
-/// As `examples/golden_sample.rs` made them.
-fn stream_version(version: usize) -> Vec<u8> {
-    let mut state = 0x2545_f491_u32;
-    let mut stream: Vec<u8> = (0..150_000)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 17;
-            state ^= state << 5;
-            (state >> 24) as u8
-        })
-        .collect();
-    for stretch in stream.chunks_mut(3_000) {
-        for earlier in 1..=version {
-            stretch[100 * earlier] = earlier as u8;
-        }
-    }
-    stream
 }
 
 #[test]

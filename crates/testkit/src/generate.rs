@@ -36,6 +36,27 @@ fn word(random: &mut Random) -> Vec<u8> {
         .collect()
 }
 
+/// A version of the stream in the golden sample with deltas: bytes of xorshift, of which one every 3,000
+/// is another in each version.
+#[must_use]
+pub fn stream_version(version: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_u32;
+    let mut stream: Vec<u8> = (0..150_000)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            (state >> 24) as u8
+        })
+        .collect();
+    for stretch in stream.chunks_mut(3_000) {
+        for earlier in 1..=version {
+            stretch[100 * earlier] = earlier as u8;
+        }
+    }
+    stream
+}
+
 /// Stretches of noise, text, zeros and copies of what came before, as disks and archives have:
 /// something to chunk, to deduplicate and to compress.
 #[must_use]

@@ -24,7 +24,7 @@
 //! (`live.rs`), and runs keep to what is left (`run_set.rs`).
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -44,6 +44,9 @@ const RECENT_SHARE: usize = 8;
 
 /// A change in what recent chunks and containers take that runs are told of.
 const RESERVED_STEP_BYTES: usize = 64 << 10;
+
+/// Sections that wait for whoever takes those that were fetched.
+const FETCHED_MAX: usize = 64;
 
 /// A new chunk's place while its container is not sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,8 +101,8 @@ pub struct Index {
     /// What the runs were told that others take.
     reserved_bytes: usize,
     cache: LocalityCache,
-    /// Sections that came into the cache since they were last taken, where somebody takes them.
-    fetched: Option<Vec<Arc<Section>>>,
+    /// The last sections that came into the cache since they were taken, where somebody takes them.
+    fetched: Option<VecDeque<Arc<Section>>>,
     damaged: Vec<ObjectError>,
     candidates: Vec<ChunkAddress>,
 }
@@ -328,10 +331,18 @@ impl Index {
         self.own.get_or_insert_default();
     }
 
-    /// The containers whose metadata was fetched since the last call, from the first call on, because a
-    /// chunk of theirs was met: chunks that resemble theirs tend to follow.
-    pub fn take_fetched(&mut self) -> Vec<Arc<Section>> {
-        std::mem::take(self.fetched.get_or_insert_default())
+    /// Keeps from now on what [`Self::take_fetched`] takes.
+    pub fn note_fetched(&mut self) {
+        self.fetched.get_or_insert_default();
+    }
+
+    /// The containers whose metadata was fetched since the last call because a chunk of theirs was met,
+    /// at most the last [`FETCHED_MAX`]: chunks that resemble theirs tend to follow.
+    pub fn take_fetched(&mut self) -> VecDeque<Arc<Section>> {
+        self.fetched
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// The containers that are there with the length of their metadata, if that is known, the newest
@@ -438,7 +449,10 @@ impl Index {
         if self.cache.insert(&loaded.section, generation)
             && let Some(fetched) = &mut self.fetched
         {
-            fetched.push(Arc::clone(&loaded.section));
+            if fetched.len() >= FETCHED_MAX {
+                fetched.pop_front();
+            }
+            fetched.push_back(Arc::clone(&loaded.section));
         }
         let is_it = loaded
             .section

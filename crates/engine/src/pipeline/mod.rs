@@ -51,7 +51,7 @@ mod writer;
 pub use budget::{ByteBudget, Failure, Permit, Stopped};
 pub use chunk_stream::{ChunkedSegment, CutSegment, StreamChunking, chunk_stream};
 pub use cutter::Cutter;
-pub use deltas::{DeltaLevel, DeltaSettings, WRITTEN_DEPTH_MAX};
+pub use deltas::{DeltaLevel, DeltaSettings, DeltaSettingsError, WRITTEN_DEPTH_MAX};
 pub use fingerprint_pool::{FingerprintPool, SegmentInTurn};
 pub use incoming::IncomingStream;
 pub use memory::{INDEX_BYTES_DEFAULT, MemoryShares};

@@ -1,13 +1,14 @@
 //! Places compressed groups into containers of one kind, in sequence (MACS, §III-B, Eq. 4).
 //!
 //! A group that does not fit is cut short at a chunk: its front fills the container, the rest
-//! opens the next one. The outcome depends on the sequence of groups alone. A delta whose base got its
-//! number in this run learns here where the base lies: it waits until that is placed. Bases come before
-//! their deltas, those of another kind in a group that was handed on before: no packer waits
-//! for what waits for it.
+//! opens the next one. The outcome depends on the sequence of groups alone. A delta to a delta of this
+//! run learns here where that lies.
+//!
+//! A container is put when those that its deltas rest on are durable: these were sealed before it.
 
+use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 use super::adaptive::CompressionEffort;
 use super::budget::{Stopped, lock};
@@ -32,8 +33,9 @@ const FRONT_TRIES: usize = 3;
 pub(super) enum BasePlace {
     /// There.
     At(ChunkAddress),
-    /// Wherever the chunk of that number is placed, among those that go to containers of this kind.
-    Numbered { kind: ContainerKind, sequence: u64 },
+    /// Wherever the chunk of that number is placed, which goes to containers of the same kind, and
+    /// before.
+    Numbered(u64),
 }
 
 /// Consecutive new chunks to be stored as one unit.
@@ -201,7 +203,7 @@ impl Packer {
     ) -> Result<(), Stopped> {
         loop {
             let open = builder.get_or_insert_with(|| self.open());
-            self.find_bases(open, &mut group)?;
+            self.find_bases(open, &mut group);
             let stored = compressed.as_deref().unwrap_or(group.plain());
             if stored.len() <= room_for(open, &group.chunks) {
                 self.push(open, &group, compressed.as_deref());
@@ -226,45 +228,32 @@ impl Packer {
     }
 
     /// Says of every delta of a group that is about to be placed in `builder` where its base lies.
-    fn find_bases(
-        &self,
-        builder: &ContainerBuilder,
-        group: &mut PlainGroup,
-    ) -> Result<(), Stopped> {
+    fn find_bases(&self, builder: &ContainerBuilder, group: &mut PlainGroup) {
         if group.bases.iter().all(Option::is_none) {
-            return Ok(());
+            return;
         }
-        let mut state = lock(&self.placements.state);
-        let placed_end = state.of(self.kind).placed_end;
+        let state = lock(&self.placements.state);
+        let row = state.of(self.kind);
+        let placed_end = row.placed_end;
         for (chunk, base) in group.chunks.iter_mut().zip(&group.bases) {
             let (Some(delta), Some(base)) = (&mut chunk.delta, base) else {
                 continue;
             };
             delta.base = match *base {
                 BasePlace::At(address) => address,
+                BasePlace::Numbered(sequence) if sequence < placed_end => row
+                    .address(sequence)
+                    .expect("what is placed has an address"),
                 // It is in this very group, and comes before.
-                BasePlace::Numbered { kind, sequence }
-                    if kind == self.kind && sequence >= placed_end =>
-                {
+                BasePlace::Numbered(sequence) => {
                     let slot = builder.chunk_count() as u64 + sequence - placed_end;
                     ChunkAddress {
                         container: builder.id(),
                         slot: Slot(slot as u16),
                     }
                 }
-                BasePlace::Numbered { kind, sequence } => loop {
-                    if let Some(address) = state.of(kind).address(sequence) {
-                        break address;
-                    }
-                    if state.ended {
-                        return Err(Stopped);
-                    }
-                    let waited = self.placements.changed.wait(state);
-                    state = waited.unwrap_or_else(PoisonError::into_inner);
-                },
             };
         }
-        Ok(())
     }
 
     fn open(&self) -> ContainerBuilder {
@@ -297,10 +286,18 @@ impl Packer {
         row.placed_offset += lengths.sum::<u64>();
     }
 
+    /// Closes a container and has it put, after those that its deltas rest on.
     pub fn seal(&self, builder: ContainerBuilder, is_last: bool) -> Result<(), Stopped> {
         let container = builder.finish(is_last);
+        let deltas = container.section.deltas.iter().flatten();
+        let bases: HashSet<_> = deltas.map(|delta| delta.base.container).collect();
         let meter = self.stages.meter(Stage::Pack);
-        meter.blocked(|| self.puts.put(container))
+        meter.blocked(|| {
+            for base in bases {
+                self.puts.wait_for(base.own_object());
+            }
+            self.puts.put(container)
+        })
     }
 }
 

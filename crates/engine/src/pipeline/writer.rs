@@ -149,7 +149,10 @@ impl Writer {
                 failure: &failure,
             })
         });
-        let deltas = deltas.transpose().map_err(WriteError::Threads)?;
+        let deltas = deltas.transpose()?;
+        if deltas.is_some() {
+            index.note_fetched();
+        }
         let packer = packer(ContainerKind::Data);
         stages.meter(Stage::Index).set_threads(1);
         let packer = thread::Builder::new()

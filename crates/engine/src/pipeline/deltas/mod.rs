@@ -12,8 +12,14 @@
 //! what is stored, follows from the input and from what the repository held: which bases can be had
 //! depends on numbers and sizes of groups, never on how far other threads are.
 //!
-//! **Nothing waits for itself**: encoders wait for containers to be durable, the packer of deltas for the
-//! packer of data, and the thread that decides for both, but only for groups that it closed before.
+//! **A delta is never stored before its base.** A process that dies leaves containers that no index run
+//! covers, and the next backup takes them up: so a container of deltas goes to the store when those of
+//! its bases are durable. To have nothing wait for a container that is still open, a chunk of this run
+//! that is stored whole becomes a base once its container is sealed, not before. A chunk stored as a
+//! delta is one at once, when its group is closed: it lies in the same container, or an earlier one.
+//!
+//! **Nothing waits for itself**: encoders and the packer of deltas wait for sealed containers to be
+//! durable, and the thread that decides for both packers, but only for groups that it closed before.
 
 mod encoding;
 mod level;
@@ -24,28 +30,28 @@ mod search;
 
 pub use level::DeltaLevel;
 
-use std::io;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use self::encoding::{BaseBytes, DeltaBatch, DeltaDone, DeltaDraft, DeltaJob, start_encoding};
 use self::numbers::Known;
 use self::packing::DeltaPacker;
-use self::recent::{RecentChunks, RecentGroup};
+use self::recent::{GroupEnd, RecentChunks, RecentEnds, RecentGroup};
 use self::search::{BaseCandidate, BaseSearch};
+use super::WriteError;
 use super::budget::{Failure, Stopped, lock};
 use super::ordered::JobSender;
 use super::packer::{BasePlace, Packer, PlainGroup, SharedPlacements};
 use super::put_pool::PutPool;
 use super::stages::{Stage, Stages};
-use crate::container::{ChunkAddress, ContainerId, ContainerKind, DeltaMethod};
+use crate::container::{ChunkAddress, ContainerId, ContainerKind, DeltaMethod, SUPER_FEATURES_MAX};
 use crate::engine::EngineSettings;
 use crate::fingerprint::Fingerprint;
 use crate::format::ObjectError;
 use crate::index::Index;
 use crate::restore::Reader;
 use crate::similarity::base_choice::BaseChoice;
-use crate::similarity::{Detection, Detector};
+use crate::similarity::{Detection, DetectionError, Detector};
 
 /// Chunks that go to an encoder at a time, in bytes.
 const BATCH_BYTES: usize = 256 << 10;
@@ -63,8 +69,29 @@ pub struct DeltaSettings {
     pub method: DeltaMethod,
 }
 
-/// Most that [`DeltaSettings::depth_max`] can be.
+/// Most that [`DeltaSettings::depth_max`] can be: what the super-feature index has bits for.
 pub const WRITTEN_DEPTH_MAX: u8 = 15;
+
+/// Settings of deltas that are impossible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeltaSettingsError {
+    /// Super-features can't come about so.
+    #[error(transparent)]
+    Detection(#[from] DetectionError),
+    /// More of them than a container says of a chunk.
+    #[error("{count} super-features a chunk are impossible: at most {SUPER_FEATURES_MAX} can be")]
+    SuperFeatures {
+        /// How many there would be.
+        count: usize,
+    },
+    /// Too deep, or no deltas at all.
+    #[error("a depth of {depth_max} is impossible: from 1 to {WRITTEN_DEPTH_MAX} can be")]
+    Depth {
+        /// What was asked for.
+        depth_max: u8,
+    },
+}
 
 impl DeltaSettings {
     /// As small as it gets.
@@ -86,6 +113,23 @@ impl DeltaSettings {
             ..Self::best()
         }
     }
+
+    /// Are they possible?
+    ///
+    /// # Errors
+    /// Which is not.
+    pub fn check(&self) -> Result<(), DeltaSettingsError> {
+        self.detection.check()?;
+        let count = self.detection.super_features();
+        if count > SUPER_FEATURES_MAX {
+            return Err(DeltaSettingsError::SuperFeatures { count });
+        }
+        let depth_max = self.depth_max;
+        if !(1..=WRITTEN_DEPTH_MAX).contains(&depth_max) {
+            return Err(DeltaSettingsError::Depth { depth_max });
+        }
+        Ok(())
+    }
 }
 
 /// Where a base lies, and its bytes.
@@ -95,7 +139,7 @@ type Base = (BasePlace, BaseBytes);
 pub(super) struct DeltaStage {
     search: BaseSearch,
     /// New chunks that are stored whole, and those that are deltas.
-    whole: RecentChunks,
+    whole: RecentEnds,
     deltas: RecentChunks,
     batch: Vec<DeltaDraft>,
     batch_bytes: Vec<u8>,
@@ -124,7 +168,10 @@ pub(super) struct DeltaParts<'a> {
 
 impl DeltaStage {
     /// Starts its threads.
-    pub fn start(parts: DeltaParts<'_>) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When the settings are impossible, or the system starts no more threads.
+    pub fn start(parts: DeltaParts<'_>) -> Result<Self, WriteError> {
         let DeltaParts {
             settings,
             with,
@@ -135,16 +182,19 @@ impl DeltaStage {
             failure,
         } = parts;
         let shares = settings.shares();
-        let (jobs, done) = start_encoding(settings, with, reader, puts, stages, failure)?;
+        let search = BaseSearch::new(with, shares.feature_bytes)?;
+        let encoding = start_encoding(settings, with, reader, puts, stages, failure);
+        let (jobs, done) = encoding.map_err(WriteError::Threads)?;
         let placements = Arc::clone(&packer.placements);
         let packer = DeltaPacker { packer };
         let packer = thread::Builder::new()
             .name("pack-deltas".to_owned())
-            .spawn(move || packer.run(done))?;
+            .spawn(move || packer.run(done))
+            .map_err(WriteError::Threads)?;
         Ok(Self {
-            search: BaseSearch::new(with, shares.feature_bytes),
-            whole: RecentChunks::new(shares.recent_bytes / 2),
-            deltas: RecentChunks::new(shares.recent_bytes / 2),
+            search,
+            whole: RecentEnds::new(shares.recent_bytes / 2),
+            deltas: RecentChunks::new(shares.recent_bytes),
             batch: Vec::new(),
             batch_bytes: Vec::new(),
             next_sequence: 0,
@@ -173,15 +223,17 @@ impl DeltaStage {
                 index.is_live(container).then_some(base)
             }
             Known::New { kind, sequence } => {
-                let recent = match kind {
-                    ContainerKind::Deltas => deltas,
-                    ContainerKind::Data | ContainerKind::Metadata => whole,
+                let sealed_before = match kind {
+                    ContainerKind::Deltas => {
+                        if let Some(chunk) = deltas.get(sequence) {
+                            let place = BasePlace::Numbered(sequence);
+                            return Some((place, BaseBytes::Recent(chunk)));
+                        }
+                        deltas.sealed_before
+                    }
+                    ContainerKind::Data | ContainerKind::Metadata => whole.sealed_before,
                 };
-                if let Some(chunk) = recent.get(sequence) {
-                    let place = BasePlace::Numbered { kind, sequence };
-                    return Some((place, BaseBytes::Recent(chunk)));
-                }
-                if sequence >= recent.sealed_before {
+                if sequence >= sealed_before {
                     return None;
                 }
                 let address = lock(&placements.state).of(kind).address(sequence)?;
@@ -243,11 +295,12 @@ impl DeltaStage {
         let drafts = std::mem::take(&mut self.batch);
         let first = self.next_sequence - drafts.len() as u64;
         let lengths = drafts.iter().map(|draft| draft.length);
-        self.deltas.push(RecentGroup::new(first, &bytes, lengths));
+        let recent = RecentGroup::new(first, &bytes, lengths);
+        self.deltas.push(Arc::new(recent));
         self.unclosed_bytes += bytes.len();
         let counted = 2 * bytes.len();
         self.submit(DeltaJob::Batch(DeltaBatch { bytes, drafts }), counted)?;
-        if self.unclosed_bytes >= self.deltas.limit_bytes() / 2 {
+        if self.unclosed_bytes >= self.deltas.limit_bytes() / 4 {
             self.close_groups()?;
         }
         while let Some(end) = self.deltas.pop() {
@@ -281,12 +334,13 @@ impl DeltaStage {
 
     /// A group of whole chunks, of which the first has that number, was closed.
     pub fn closed_whole(&mut self, first: u64, group: &PlainGroup) {
-        let lengths = group.chunks.iter().map(|chunk| chunk.length);
-        self.whole
-            .push(RecentGroup::new(first, &group.bytes, lengths));
+        self.whole.push(GroupEnd {
+            bytes: group.plain().len(),
+            end: first + group.chunks.len() as u64,
+        });
     }
 
-    /// Lets go of whole chunks that there is no room for; their groups must have been handed on.
+    /// Learns which whole chunks are sealed by now; their groups must have been handed on.
     pub fn trim_whole(&mut self) -> Result<(), Stopped> {
         while let Some(end) = self.whole.pop() {
             self.whole.sealed_before = self.wait_for(ContainerKind::Data, end)?;
@@ -336,5 +390,35 @@ impl Drop for DeltaStage {
             // A packer that panicked has ended the placements' wait already.
             let _ = packer.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_impossible_setting_is_named() {
+        assert_eq!(DeltaSettings::best().check(), Ok(()));
+        assert_eq!(DeltaSettings::fast().check(), Ok(()));
+        for depth_max in [0, 16] {
+            let settings = DeltaSettings {
+                depth_max,
+                ..DeltaSettings::best()
+            };
+            let error = DeltaSettingsError::Depth { depth_max };
+            assert_eq!(settings.check(), Err(error));
+        }
+        let mut settings = DeltaSettings::best();
+        settings.detection.features = 64;
+        assert_eq!(settings.check(), Ok(()));
+        settings.detection.tiers = vec![2];
+        let error = DeltaSettingsError::SuperFeatures { count: 32 };
+        assert_eq!(settings.check(), Err(error));
+        settings.detection.features = 0;
+        assert!(matches!(
+            settings.check(),
+            Err(DeltaSettingsError::Detection(_))
+        ));
     }
 }

@@ -1,8 +1,9 @@
-//! The new chunks that came last, as they are: bases that need not be read back.
+//! The new chunks of a row that came last: which of them may be bases.
 //!
-//! Enter: groups, in the order of their chunks' numbers. Leave: bytes by number. What has left is
-//! stored, or on its way: [`RecentChunks::sealed_before`] says which of it lies in containers that are
-//! sealed. Both follow from the input alone, so that which bases can be had does, too.
+//! Enter: groups, in the order of their chunks' numbers. Leave, of chunks stored as deltas: bytes by
+//! number, so that these need not be read back. What has left is stored, or on its way:
+//! [`RecentGroups::sealed_before`] says which of it lies in containers that are sealed. All of it
+//! follows from the input alone, so that which bases can be had does, too.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -33,11 +34,6 @@ impl RecentGroup {
         }
     }
 
-    /// Number of the first chunk after it.
-    pub fn end(&self) -> u64 {
-        self.first + self.ends.len() as u64
-    }
-
     fn range(&self, chunk: usize) -> Range<usize> {
         let start = chunk.checked_sub(1).map_or(0, |before| self.ends[before]);
         start as usize..self.ends[chunk] as usize
@@ -58,17 +54,60 @@ impl RecentChunk {
     }
 }
 
-/// The last chunks of one row, bounded in bytes.
+/// The last groups of one row, bounded in bytes of chunks.
 #[derive(Debug)]
-pub struct RecentChunks {
+pub struct RecentGroups<G> {
     limit_bytes: usize,
     bytes: usize,
-    groups: VecDeque<Arc<RecentGroup>>,
+    groups: VecDeque<G>,
     /// Chunks with smaller numbers lie in containers that are sealed.
     pub sealed_before: u64,
 }
 
-impl RecentChunks {
+/// Groups whose chunks are in memory.
+pub type RecentChunks = RecentGroups<Arc<RecentGroup>>;
+
+/// Groups of which it counts alone when they are sealed.
+pub type RecentEnds = RecentGroups<GroupEnd>;
+
+/// What a group counts for, and where it ends.
+pub trait Recent {
+    /// Bytes of its chunks.
+    fn bytes(&self) -> usize;
+    /// Number of the first chunk after it.
+    fn end(&self) -> u64;
+}
+
+/// A group without its bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupEnd {
+    /// Bytes of its chunks.
+    pub bytes: usize,
+    /// Number of the first chunk after it.
+    pub end: u64,
+}
+
+impl Recent for GroupEnd {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+}
+
+impl Recent for Arc<RecentGroup> {
+    fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn end(&self) -> u64 {
+        self.first + self.ends.len() as u64
+    }
+}
+
+impl<G: Recent> RecentGroups<G> {
     pub fn new(limit_bytes: usize) -> Self {
         Self {
             limit_bytes,
@@ -84,9 +123,9 @@ impl RecentChunks {
     }
 
     /// Takes the next group in.
-    pub fn push(&mut self, group: RecentGroup) {
-        self.bytes += group.bytes.len();
-        self.groups.push_back(Arc::new(group));
+    pub fn push(&mut self, group: G) {
+        self.bytes += group.bytes();
+        self.groups.push_back(group);
     }
 
     /// Lets the oldest group go, if there are too many; says at which number it ended. The last one
@@ -96,10 +135,12 @@ impl RecentChunks {
             return None;
         }
         let oldest = self.groups.pop_front()?;
-        self.bytes -= oldest.bytes.len();
+        self.bytes -= oldest.bytes();
         Some(oldest.end())
     }
+}
 
+impl RecentChunks {
     /// The chunk of that number, if it is still here.
     pub fn get(&self, number: u64) -> Option<RecentChunk> {
         let next = self.groups.partition_point(|group| group.first <= number);
@@ -122,7 +163,8 @@ mod tests {
         for group in 0..4u8 {
             let bytes = Arc::new((0..10).map(|byte| group * 10 + byte).collect());
             let first = u64::from(group) * 3;
-            recent.push(RecentGroup::new(first, &bytes, [2, 5, 3].into_iter()));
+            let group = RecentGroup::new(first, &bytes, [2, 5, 3].into_iter());
+            recent.push(Arc::new(group));
         }
         assert_eq!(recent.get(0).unwrap().bytes(), [0, 1]);
         assert_eq!(
@@ -136,10 +178,10 @@ mod tests {
 
     #[test]
     fn a_group_beyond_the_limit_is_here_until_the_next() {
-        let mut recent = RecentChunks::new(5);
-        recent.push(RecentGroup::new(0, &Arc::new(vec![1; 9]), [9].into_iter()));
+        let mut recent = RecentEnds::new(5);
+        recent.push(GroupEnd { bytes: 9, end: 1 });
         assert_eq!(recent.pop(), None);
-        recent.push(RecentGroup::new(1, &Arc::new(vec![2; 9]), [9].into_iter()));
+        recent.push(GroupEnd { bytes: 9, end: 3 });
         assert_eq!((recent.pop(), recent.pop()), (Some(1), None));
     }
 }

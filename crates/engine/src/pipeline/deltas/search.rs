@@ -13,8 +13,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::DeltaSettings;
 use super::numbers::{Known, Numbers};
+use super::{DeltaSettings, DeltaSettingsError};
 use crate::container::{ContainerId, ContainerKind, Section};
 use crate::format::ObjectError;
 use crate::index::Index;
@@ -75,11 +75,14 @@ impl std::fmt::Debug for BaseSearch {
 
 impl BaseSearch {
     /// Knows nothing yet; its index takes at most `memory_bytes`.
-    pub fn new(settings: &DeltaSettings, memory_bytes: usize) -> Self {
+    ///
+    /// # Errors
+    /// When the settings are impossible.
+    pub fn new(settings: &DeltaSettings, memory_bytes: usize) -> Result<Self, DeltaSettingsError> {
+        settings.check()?;
         let isa = kernels::isa::Isa::best();
-        Self {
-            extractor: FeatureExtractor::new(&settings.detection, isa)
-                .expect("settings that were checked"),
+        Ok(Self {
+            extractor: FeatureExtractor::new(&settings.detection, isa)?,
             settings: settings.clone(),
             index: SuperFeatureIndex::new(memory_bytes),
             numbers: Numbers::default(),
@@ -89,7 +92,7 @@ impl BaseSearch {
             waiting: None,
             paid_bytes: LOAD_BYTES_FIRST,
             near: None,
-        }
+        })
     }
 
     /// Takes up a chunk: its super-features are those of everything that follows.

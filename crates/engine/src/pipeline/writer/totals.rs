@@ -2,6 +2,7 @@
 
 use crate::format::ObjectError;
 use crate::object::StoreError;
+use crate::pipeline::deltas::DeltaSettingsError;
 use crate::recipe::RECIPE_LEVEL_MAX;
 
 /// Why nothing more can be stored.
@@ -16,6 +17,9 @@ pub enum WriteError {
     /// A stream is so fragmented that its recipe exceeds the limits of the format.
     #[error("a stream's recipe exceeds {RECIPE_LEVEL_MAX} levels of pages")]
     RecipeTooLong,
+    /// Deltas can't be made with these settings.
+    #[error(transparent)]
+    Deltas(#[from] DeltaSettingsError),
     /// The system starts no more threads.
     #[error("cannot start a thread: {0}")]
     Threads(std::io::Error),
