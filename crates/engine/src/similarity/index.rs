@@ -4,13 +4,17 @@
 //! that is the higher the newer the chunk is. Leave: numbers of chunks that share some of given
 //! super-features, and how many.
 //!
-//! A table of lines of 64 bytes, ten entries each: 20 bits of the hashed super-feature (which with the
-//! number of the line are all 32, so that only equal super-features meet), 4 of the chunk's depth,
-//! 24 of its number. The table starts small and doubles while its limit allows; then a new entry takes
-//! the place of the oldest in its line, or, where its chunk is not newer than any there
-//! ([`SuperFeatureIndex::insert`]), none. 64 MiB hold 10.5 million entries: 3.5 million chunks of three
-//! super-features; what forgetting the others costs is measured in docs/design/0012. A super-feature that
-//! many chunks share keeps the newest [`SAME_MAX`].
+//! A table of lines of 64 bytes, ten entries each: 19 bits of the hashed super-feature (which with the
+//! number of the line are all 32, so that only equal super-features meet), whether it is the chunk's
+//! first, 4 bits of the chunk's depth, 24 of its number. The table starts small and doubles while its
+//! limit allows; then a new entry takes the place of another in its line, or, where all of them are worth
+//! more ([`SuperFeatureIndex::insert`]), none. 64 MiB hold 10.5 million entries.
+//!
+//! **What is worth more.** A newer chunk is a likelier base, and a chunk's first super-feature alone finds
+//! most of what all of them find. So the others age [`OTHERS_AGE`] times as fast: of the newest chunks
+//! all are there, of those far back the first, and 64 MiB know 8 to 10 million chunks. What that costs
+//! is measured (docs/guide/odess.md). A super-feature that many chunks share keeps the newest
+//! [`SAME_MAX`].
 
 /// Greatest number of a chunk, plus one.
 pub const NUMBER_END: u32 = 1 << 24;
@@ -21,8 +25,15 @@ const LINE_ENTRIES: usize = 10;
 /// Chunks that are kept for one super-feature.
 pub const SAME_MAX: usize = 4;
 
-/// Lines of the smallest table, as a power of two: with the 20 bits of an entry, 32 bits.
-const LINE_BITS_MIN: u32 = 12;
+/// How much faster than a chunk's first super-feature the others age.
+const OTHERS_AGE: u64 = 8;
+
+/// Bits of the hash that an entry has.
+const HASH_BITS: u32 = 19;
+const HASH_MASK: u32 = (1 << HASH_BITS) - 1;
+
+/// Lines of the smallest table that grows, as a power of two: with the bits of an entry, 32.
+const LINE_BITS_MIN: u32 = 32 - HASH_BITS;
 
 /// Lines of the largest table, as a power of two: 4 GiB.
 const LINE_BITS_MAX: u32 = 26;
@@ -30,9 +41,6 @@ const LINE_BITS_MAX: u32 = 26;
 /// The table doubles, if it may, when so many entries a line are there on average: few lines are full
 /// then.
 const ENTRIES_A_LINE: usize = 4;
-
-/// So many entries a line on average leave room for nothing more than newer ones in the place of older.
-const ENTRIES_A_LINE_FULL: usize = 8;
 
 /// A chunk that shares super-features with another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,18 +53,23 @@ pub struct Candidate {
     pub shared: u8,
 }
 
-/// One entry, as 48 bits: hash 20, depth 4, number 24.
+/// One entry, as 48 bits: hash 19, first 1, depth 4, number 24.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry(u64);
 
 impl Entry {
-    fn new(hash: u32, depth: u8, number: u32) -> Self {
-        let hash = u64::from(hash & 0xf_ffff);
-        Self(hash << 28 | u64::from(depth & 15) << 24 | u64::from(number))
+    fn new(hash: u32, is_first: bool, depth: u8, number: u32) -> Self {
+        let hash = u64::from(hash & HASH_MASK);
+        let first = u64::from(is_first);
+        Self(hash << 29 | first << 28 | u64::from(depth & 15) << 24 | u64::from(number))
     }
 
     fn hash(self) -> u32 {
-        (self.0 >> 28) as u32
+        (self.0 >> 29) as u32
+    }
+
+    fn is_first(self) -> bool {
+        self.0 >> 28 & 1 == 1
     }
 
     fn depth(self) -> u8 {
@@ -65,6 +78,18 @@ impl Entry {
 
     fn number(self) -> u32 {
         (self.0 & 0xff_ffff) as u32
+    }
+
+    /// How far back its chunk lies, as it counts.
+    fn age(self, newest: u32) -> u64 {
+        let behind = u64::from(newest.saturating_sub(self.number()));
+        let faster = if self.is_first() { 1 } else { OTHERS_AGE };
+        behind * faster
+    }
+
+    /// The same of a chunk of another number.
+    fn renumbered(self, number: u32) -> Self {
+        Self::new(self.hash(), self.is_first(), self.depth(), number)
     }
 }
 
@@ -98,18 +123,23 @@ pub struct SuperFeatureIndex {
     line_bits: u32,
     line_bits_max: u32,
     entries: usize,
+    /// The highest number so far.
+    newest: u32,
 }
 
 impl SuperFeatureIndex {
-    /// An index that takes at most `memory_bytes`, but 256 KiB.
+    /// An index that takes at most `memory_bytes`: of that the largest power of two, one line at
+    /// least.
     #[must_use]
     pub fn new(memory_bytes: usize) -> Self {
         let lines = (memory_bytes / size_of::<Line>()).max(1);
+        let line_bits_max = lines.ilog2().min(LINE_BITS_MAX);
         Self {
             lines: Vec::new(),
-            line_bits: LINE_BITS_MIN,
-            line_bits_max: lines.ilog2().clamp(LINE_BITS_MIN, LINE_BITS_MAX),
+            line_bits: LINE_BITS_MIN.min(line_bits_max),
+            line_bits_max,
             entries: 0,
+            newest: 0,
         }
     }
 
@@ -131,29 +161,31 @@ impl SuperFeatureIndex {
         self.entries == 0
     }
 
-    /// Can it take nothing more without forgetting something?
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.line_bits == self.line_bits_max
-            && self.entries >= self.lines.len() * ENTRIES_A_LINE_FULL
-    }
-
     /// The chunk of that number, from 1 to [`NUMBER_END`], may be a base for what shares one of these
-    /// super-features. `depth`, at most 15, says how deep it lies itself.
-    pub fn insert(&mut self, super_features: &[u32], number: u32, depth: u8) {
+    /// super-features. `depth`, at most 15, says how deep it lies itself. Says whether it is known now, by
+    /// its first super-feature at least.
+    pub fn insert(&mut self, super_features: &[u32], number: u32, depth: u8) -> bool {
         assert!(number > 0 && number < NUMBER_END && depth < 16);
         if self.lines.is_empty() {
             self.lines = vec![Line::default(); 1 << self.line_bits];
         }
+        self.newest = self.newest.max(number);
+        let mut is_known = false;
         for (place, &super_feature) in super_features.iter().enumerate() {
             if self.entries >= self.lines.len() * ENTRIES_A_LINE {
                 self.grow();
             }
             let hash = hashed(place, super_feature);
-            let line = &mut self.lines[(hash >> (32 - self.line_bits)) as usize];
-            let entry = Entry::new(hash, depth, number);
-            self.entries += usize::from(put(line, entry));
+            let line = &mut self.lines[line_of(hash, self.line_bits)];
+            let put = put(
+                line,
+                Entry::new(hash, place == 0, depth, number),
+                self.newest,
+            );
+            self.entries += usize::from(put == Put::Added);
+            is_known |= place == 0 && put != Put::Refused;
         }
+        is_known
     }
 
     fn grow(&mut self) {
@@ -163,14 +195,15 @@ impl SuperFeatureIndex {
         let before = std::mem::take(&mut self.lines);
         self.line_bits += 1;
         self.lines = vec![Line::default(); 1 << self.line_bits];
-        // Of the 32 bits of a hash a line's number has the first ones, an entry the last 20: the bit by
+        // Of the 32 bits of a hash a line's number has the first ones, an entry the last 19: the bit by
         // which a line falls into two is among these.
         let bit = 32 - self.line_bits;
         self.entries = 0;
         for (number, line) in before.iter().enumerate() {
             for (_, entry) in line.entries() {
                 let half = (entry.hash() >> bit & 1) as usize;
-                self.entries += usize::from(put(&mut self.lines[2 * number + half], entry));
+                let put = put(&mut self.lines[2 * number + half], entry, self.newest);
+                self.entries += usize::from(put == Put::Added);
             }
         }
     }
@@ -184,10 +217,10 @@ impl SuperFeatureIndex {
         }
         for (place, &super_feature) in super_features.iter().enumerate() {
             let hash = hashed(place, super_feature);
-            let line = &self.lines[(hash >> (32 - self.line_bits)) as usize];
+            let line = &self.lines[line_of(hash, self.line_bits)];
             let first = out.len();
             for (_, entry) in line.entries() {
-                if entry.hash() != hash & 0xf_ffff {
+                if entry.hash() != hash & HASH_MASK {
                     continue;
                 }
                 let number = entry.number();
@@ -207,6 +240,7 @@ impl SuperFeatureIndex {
     /// Subtracts `step` from all numbers and forgets the chunks that have none any more.
     pub fn renumber(&mut self, step: u32) {
         self.entries = 0;
+        self.newest = self.newest.saturating_sub(step);
         for line in &mut self.lines {
             for at in 0..LINE_ENTRIES {
                 let Some(entry) = line.get(at) else {
@@ -216,7 +250,7 @@ impl SuperFeatureIndex {
                     .number()
                     .checked_sub(step)
                     .filter(|&number| number > 0);
-                let moved = number.map(|number| Entry::new(entry.hash(), entry.depth(), number));
+                let moved = number.map(|number| entry.renumbered(number));
                 line.set(at, moved);
                 self.entries += usize::from(moved.is_some());
             }
@@ -233,36 +267,55 @@ fn hashed(place: usize, super_feature: u32) -> u32 {
     mixed ^ mixed >> 16
 }
 
-/// Puts an entry into a line; says whether the line has one more.
-fn put(line: &mut Line, entry: Entry) -> bool {
-    let (mut same, mut oldest_same) = (0, None);
-    let (mut free, mut oldest) = (None, None);
+/// The line that a hash belongs to, of so many as a power of two.
+fn line_of(hash: u32, line_bits: u32) -> usize {
+    (u64::from(hash) >> (32 - line_bits)) as usize
+}
+
+/// What became of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Put {
+    /// The line has one more.
+    Added,
+    /// It took the place of another.
+    Replaced,
+    /// All others are worth more.
+    Refused,
+}
+
+/// Puts an entry into a line.
+fn put(line: &mut Line, entry: Entry, newest: u32) -> Put {
+    let mut same = 0;
+    let mut free = None;
+    let mut oldest: Option<(u64, usize)> = None;
+    let mut oldest_same: Option<(u64, usize)> = None;
     for at in 0..LINE_ENTRIES {
         let Some(there) = line.get(at) else {
             free = free.or(Some(at));
             continue;
         };
-        let age = (there.number(), at);
-        oldest = Some(oldest.map_or(age, |oldest: (u32, usize)| oldest.min(age)));
+        let age = (there.age(newest), at);
+        oldest = oldest.max(Some(age));
         if there.hash() == entry.hash() {
             same += 1;
-            oldest_same = Some(oldest_same.map_or(age, |oldest: (u32, usize)| oldest.min(age)));
+            oldest_same = oldest_same.max(Some(age));
         }
     }
     let leaving = match (free, oldest_same, oldest) {
         (_, Some(leaving), _) if same >= SAME_MAX => Some(leaving),
         (Some(at), _, _) => {
             line.set(at, Some(entry));
-            return true;
+            return Put::Added;
         }
         (None, _, leaving) => leaving,
     };
-    if let Some((number, at)) = leaving
-        && number < entry.number()
-    {
-        line.set(at, Some(entry));
+    match leaving {
+        Some((age, at)) if age > entry.age(newest) => {
+            line.set(at, Some(entry));
+            Put::Replaced
+        }
+        _ => Put::Refused,
     }
-    false
 }
 
 #[cfg(test)]
@@ -317,23 +370,63 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_the_oldest_leave() {
+        for (memory_bytes, expected_bytes) in [(1 << 20, 1 << 20), (100_000, 1 << 16), (64, 64)] {
+            let mut index = SuperFeatureIndex::new(memory_bytes);
+            let entries_most = expected_bytes / 64 * LINE_ENTRIES;
+            let count = 5 * entries_most as u32 / 4;
+            for number in 1..count {
+                index.insert(&features(number), number, 0);
+            }
+            assert_eq!(index.memory_bytes(), expected_bytes);
+            assert!(index.len() <= entries_most && index.len() * 100 >= entries_most * 95);
+            if expected_bytes == 64 {
+                continue;
+            }
+            let found = |number| numbers(&index, &features(number)).contains(&number);
+            let share = |from: u32, to: u32| {
+                let found = (from..to).filter(|&number| found(number)).count();
+                found as f64 / f64::from(to - from)
+            };
+            // Five entries for each four chunks: all are known of the newest, most of the others.
+            assert!(share(count - count / 20, count) > 0.99);
+            assert!(share(count / 2, count / 5 * 3) > 0.7);
+            assert!(share(1, count / 20) < 0.2);
+        }
+    }
+
+    #[test]
+    fn of_chunks_far_back_the_first_super_feature_is_known() {
         let mut index = SuperFeatureIndex::new(1 << 20);
-        let count = 200_000;
+        let count = 120_000;
         for number in 1..count {
             index.insert(&features(number), number, 0);
         }
-        assert_eq!(index.memory_bytes(), 1 << 20);
-        assert!(index.is_full() && index.len() > 150_000);
-        let found = |number| numbers(&index, &features(number)).contains(&number);
-        let recent = (count - 20_000..count)
-            .filter(|&number| found(number))
-            .count();
-        assert!(recent > 19_900, "{recent} of the newest 20,000");
-        assert!(!(1..20_000).any(found));
-        // What is older than all that is there finds no place.
+        let known_by = |place: usize, from: u32, to: u32| {
+            let known = (from..to).filter(|&number| {
+                let mut asked = [0; 3].map(|_| hashed(9, number));
+                asked[place] = features(number)[place];
+                numbers(&index, &asked).contains(&number)
+            });
+            known.count() as f64 / f64::from(to - from)
+        };
+        let newest = count - 2_000;
+        assert!((0..3).all(|place| known_by(place, newest, count) > 0.99));
+        let (old, less_old) = (20_000, 40_000);
+        let shares = [0, 1, 2].map(|place| known_by(place, old, less_old));
+        assert!(shares[0] > 0.75, "{shares:?}");
+        assert!(shares[1] < 0.05 && shares[2] < 0.05, "{shares:?}");
+    }
+
+    #[test]
+    fn what_is_older_than_all_that_is_there_finds_no_place() {
+        let mut index = SuperFeatureIndex::new(1 << 16);
+        for number in 10_000..60_000 {
+            index.insert(&features(number), number, 0);
+        }
         let before = index.len();
-        index.insert(&features(1), 1, 0);
+        assert!(!index.insert(&features(1), 1, 0));
         assert_eq!(index.len(), before);
+        assert!(index.insert(&features(2), 60_000, 0));
     }
 
     proptest! {

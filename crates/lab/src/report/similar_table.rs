@@ -97,7 +97,7 @@ fn setting(study: &str, result: &SimilarResult) -> String {
         "codecs" => result.codec.to_owned(),
         _ => match (result.index_bytes_per_chunk, result.index_forgets) {
             (Some(bytes), Some(forgets)) => format!(
-                "{bytes} B a chunk, {}, {forgets} go",
+                "{bytes:.2} B a chunk, {}, forgets {forgets}",
                 units::counted(
                     result.index_super_features,
                     "super-feature",

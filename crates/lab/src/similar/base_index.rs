@@ -5,12 +5,14 @@
 //! super-feature of the same place (Odess, §2.2). Which of several is taken is a [`Choice`].
 //!
 //! A limited index holds so many super-features and forgets the oldest ones, or those that were not
-//! found for the longest time.
+//! found for the longest time; or it is the one that repositories use.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use clap::ValueEnum;
+use engine::similarity::base_choice::BaseChoice;
+use engine::similarity::index::{Candidate, SuperFeatureIndex};
 
 /// Which of several similar chunks is the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
@@ -44,17 +46,20 @@ pub enum Forgetting {
     Oldest,
     /// What was neither put in nor found for the longest time.
     LeastUsed,
+    /// As repositories do: the oldest, of a chunk's super-features the first last.
+    AsStored,
 }
 
 impl Forgetting {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Oldest, Self::LeastUsed];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Oldest, Self::LeastUsed, Self::AsStored];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Oldest => "oldest",
             Self::LeastUsed => "least used",
+            Self::AsStored => "as stored",
         }
     }
 }
@@ -62,8 +67,8 @@ impl Forgetting {
 /// How much an index holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// Most super-features.
-    pub entries: usize,
+    /// Most bytes.
+    pub bytes: usize,
     /// What goes when it is full.
     pub forgetting: Forgetting,
 }
@@ -83,10 +88,17 @@ struct Known {
 /// The place of a super-feature in its chunk, and the super-feature.
 type Key = u64;
 
+/// Bytes of a super-feature in an index that is not [`Forgetting::AsStored`]: 32 bits of it, 32 that name
+/// the chunk.
+pub const ENTRY_BYTES: usize = 8;
+
 /// The index.
 pub struct BaseIndex {
     choice: Choice,
     limit: Option<Limit>,
+    /// In the place of all that follows.
+    as_stored: Option<SuperFeatureIndex>,
+    candidates: Vec<Candidate>,
     known: HashMap<Key, Known, BuildHasherDefault<KeyHasher>>,
     /// Super-features in the order of their use; those that were used again later are passed over.
     uses: VecDeque<(Key, u64)>,
@@ -96,9 +108,14 @@ pub struct BaseIndex {
 impl BaseIndex {
     /// An empty one, which holds everything unless it has a limit.
     pub fn new(choice: Choice, limit: Option<Limit>) -> Self {
+        let as_stored = limit
+            .filter(|limit| limit.forgetting == Forgetting::AsStored)
+            .map(|limit| SuperFeatureIndex::new(limit.bytes));
         Self {
             choice,
             limit,
+            as_stored,
+            candidates: Vec::new(),
             known: HashMap::default(),
             uses: VecDeque::new(),
             clock: 0,
@@ -107,6 +124,16 @@ impl BaseIndex {
 
     /// The base of a chunk with these super-features, if there is any.
     pub fn find(&mut self, super_features: &[u32]) -> Option<u32> {
+        if let Some(index) = &self.as_stored {
+            index.candidates(super_features, &mut self.candidates);
+            let rule = match self.choice {
+                Choice::First => BaseChoice::FirstFit,
+                Choice::Latest => BaseChoice::Latest,
+                Choice::Best => BaseChoice::Best,
+            };
+            rule.sort(&mut self.candidates, |_| false);
+            return self.candidates.first().map(|first| first.number - 1);
+        }
         if self.choice == Choice::Best {
             return self.best(super_features);
         }
@@ -119,6 +146,10 @@ impl BaseIndex {
 
     /// Makes a chunk known.
     pub fn insert(&mut self, chunk: u32, super_features: &[u32]) {
+        if let Some(index) = &mut self.as_stored {
+            index.insert(super_features, chunk + 1, 0);
+            return;
+        }
         for key in keys(super_features) {
             let known = self.known.entry(key).or_default();
             let is_new = known.count == 0;
@@ -144,7 +175,8 @@ impl BaseIndex {
 
     /// Super-features that it holds.
     pub fn entries(&self) -> usize {
-        self.known.len()
+        let stored = self.as_stored.as_ref().map(SuperFeatureIndex::len);
+        stored.unwrap_or(self.known.len())
     }
 
     fn best(&mut self, super_features: &[u32]) -> Option<u32> {
@@ -187,7 +219,7 @@ impl BaseIndex {
 
     fn forget(&mut self) {
         let Some(limit) = self.limit else { return };
-        while self.known.len() > limit.entries {
+        while self.known.len() > limit.bytes / ENTRY_BYTES {
             let Some((key, used)) = self.uses.pop_front() else {
                 return;
             };
@@ -256,7 +288,7 @@ mod tests {
     fn a_full_index_forgets_what_is_old_or_unused() {
         for (forgetting, first) in [(Forgetting::Oldest, None), (Forgetting::LeastUsed, Some(0))] {
             let limit = Limit {
-                entries: 3,
+                bytes: 3 * ENTRY_BYTES,
                 forgetting,
             };
             let mut index = BaseIndex::new(Choice::Latest, Some(limit));

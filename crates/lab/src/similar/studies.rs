@@ -8,7 +8,7 @@ use chunking::Isa;
 use clap::ValueEnum;
 use engine::container::CompressionLevel;
 
-use super::base_index::{Choice, Forgetting, Limit};
+use super::base_index::{Choice, ENTRY_BYTES, Forgetting, Limit};
 use super::chunks::UniqueChunks;
 use super::coder::{Codec, Coder};
 use super::detector::DetectorChoice;
@@ -71,8 +71,6 @@ const DEPTHS: [Option<u32>; 5] = [Some(1), Some(2), Some(3), Some(8), None];
 const LIMIT_PERCENTS: [u32; 6] = [100, 75, 50, 35, 25, 15];
 /// Bytes of index for a chunk: 64 MiB for 10 M chunks are 6.7.
 const INDEX_BYTES: [f64; 6] = [24.0, 12.0, 6.7, 3.35, 1.7, 0.8];
-/// Bytes of a super-feature in an index: 32 bits of it, 32 that name the chunk.
-const ENTRY_BYTES: f64 = 8.0;
 
 /// What stays as it is where something else varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,14 +225,27 @@ impl<'a> Bench<'a> {
         &mut self,
         study: Study,
         choices: Choices,
-        bounded: Option<Bounded>,
+        mut bounded: Option<Bounded>,
     ) -> anyhow::Result<Finding> {
         let place = self.features_of(choices.detector)?;
         let super_features = &self.made[place].1;
         let chunks = &self.unique.chunks;
-        let limit = bounded.map(|bounded| Limit {
-            entries: (bounded.bytes_per_chunk * chunks.len() as f64 / ENTRY_BYTES) as usize,
-            forgetting: bounded.forgetting,
+        let limit = bounded.as_mut().map(|bounded| {
+            let mut bytes = (bounded.bytes_per_chunk * chunks.len() as f64) as usize;
+            if bounded.forgetting == Forgetting::AsStored {
+                // Its size is a power of two: that nearest, not the largest below.
+                let above = bytes.next_power_of_two();
+                bytes = if above / 4 * 3 <= bytes {
+                    above
+                } else {
+                    above / 2
+                };
+                bounded.bytes_per_chunk = bytes as f64 / chunks.len() as f64;
+            }
+            Limit {
+                bytes,
+                forgetting: bounded.forgetting,
+            }
         });
         let rule = Rule {
             choice: choices.choice,
@@ -319,7 +330,9 @@ fn bounds(super_features: usize) -> Vec<Option<Bounded>> {
         for indexed in [super_features, 1] {
             for forgetting in Forgetting::ALL {
                 // One super-feature a chunk fits where all of them fill three times as much.
-                let is_wanted = indexed > 1 || bytes_per_chunk <= ENTRY_BYTES;
+                let is_wanted = indexed > 1
+                    || (bytes_per_chunk <= ENTRY_BYTES as f64
+                        && forgetting != Forgetting::AsStored);
                 if is_wanted {
                     bounds.push(Some(Bounded {
                         bytes_per_chunk,

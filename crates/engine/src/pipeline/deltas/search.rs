@@ -37,6 +37,17 @@ const CONTAINERS_MAX: usize = 1 << 14;
 /// not depend on these.
 const LOADED_TOGETHER: usize = 64;
 
+/// Earlier containers are no longer loaded when the index had room for less than one of so many of
+/// their chunks.
+const FULL_SHARE: usize = 4;
+
+/// Chunks whose features were taken in, and those of them that the index had room for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Learnt {
+    chunks: usize,
+    known: usize,
+}
+
 /// A base that may be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BaseCandidate {
@@ -196,37 +207,44 @@ impl BaseSearch {
             sections.extend(index.section(container, bytes)?);
         }
         sections.sort_by_key(|section| section.fingerprints.first().copied());
+        let (mut chunks, mut known) = (0, 0);
         for section in sections {
-            self.learn(&section);
+            let learnt = self.learn(&section);
+            chunks += learnt.chunks;
+            known += learnt.known;
         }
-        if self.index.is_full() {
+        if known * FULL_SHARE < chunks {
             self.waiting = Some(VecDeque::new());
         }
         Ok(())
     }
 
     /// Takes in the features of a container that was there before this run.
-    fn learn(&mut self, section: &Section) {
+    fn learn(&mut self, section: &Section) -> Learnt {
+        let mut learnt = Learnt::default();
         if !self.seen.insert(section.id) {
-            return;
+            return learnt;
         }
         let expected = self.settings.detection.super_features();
         if section.features.per_chunk() != expected {
-            return;
+            return learnt;
         }
         let slots = section.slots.last().map_or(0, |slot| u32::from(slot.0) + 1);
         let Some(first) = self.numbers.of_container(section.id, slots) else {
-            return;
+            return learnt;
         };
         for (chunk, slot) in section.slots.iter().enumerate() {
             let depth = section.delta(chunk).map_or(0, |delta| delta.depth);
             if let Some(features) = section.features.of(chunk)
                 && depth < self.settings.depth_max
             {
-                self.index
-                    .insert(features, first + u32::from(slot.0), depth);
+                let number = first + u32::from(slot.0);
+                let is_known = self.index.insert(features, number, depth);
+                learnt.chunks += 1;
+                learnt.known += usize::from(is_known);
             }
         }
+        learnt
     }
 
     /// That container was stored in this run: its features are known.
