@@ -54,7 +54,7 @@ use crate::similarity::base_choice::BaseChoice;
 use crate::similarity::{Detection, DetectionError, Detector};
 
 /// Chunks that go to an encoder at a time, in bytes.
-const BATCH_BYTES: usize = 256 << 10;
+const BATCH_BYTES: usize = 64 << 10;
 
 /// How similar chunks are found and stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
