@@ -17,7 +17,6 @@ pub mod features;
 pub mod fold;
 pub mod gear;
 pub mod gear_marks;
-pub mod huge_pages;
 pub mod isa;
 mod lanes;
 mod linear;

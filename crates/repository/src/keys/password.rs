@@ -9,7 +9,6 @@ use std::fmt;
 
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use engine::format::DecodeError;
-use kernels::huge_pages::prefer_huge_pages;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Bytes of salt in a key slot.
@@ -135,8 +134,6 @@ pub(super) fn stretch(
     memory
         .try_reserve_exact(params.block_count())
         .map_err(|_| StretchError::OutOfMemory)?;
-    // Faults of small pages would take a quarter of the time.
-    prefer_huge_pages(memory.spare_capacity_mut());
     memory.resize(params.block_count(), Block::new());
 
     let mut key = Zeroizing::new([0; 32]);
