@@ -28,6 +28,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::fetched::Fetched;
 use super::hashing::HashedMap;
 use super::live::LiveObjects;
 use super::locality::LocalityCache;
@@ -45,8 +46,8 @@ const RECENT_SHARE: usize = 8;
 /// A change in what recent chunks and containers take that runs are told of.
 const RESERVED_STEP_BYTES: usize = 64 << 10;
 
-/// Sections that wait for whoever takes those that were fetched.
-const FETCHED_MAX: usize = 64;
+/// Part of the locality cache's bytes that fetched sections have until somebody takes them.
+const FETCHED_SHARE: usize = 4;
 
 /// A new chunk's place while its container is not sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +103,9 @@ pub struct Index {
     reserved_bytes: usize,
     cache: LocalityCache,
     /// The last sections that came into the cache since they were taken, where somebody takes them.
-    fetched: Option<VecDeque<Arc<Section>>>,
+    fetched: Option<Fetched>,
+    /// What they may take.
+    fetched_bytes: usize,
     damaged: Vec<ObjectError>,
     candidates: Vec<ChunkAddress>,
 }
@@ -159,6 +162,7 @@ impl Index {
             reserved_bytes: 0,
             cache: LocalityCache::new(memory.locality_bytes),
             fetched: None,
+            fetched_bytes: memory.locality_bytes / FETCHED_SHARE,
             damaged: Vec::new(),
             candidates: Vec::new(),
         };
@@ -333,16 +337,15 @@ impl Index {
 
     /// Keeps from now on what [`Self::take_fetched`] takes.
     pub fn note_fetched(&mut self) {
-        self.fetched.get_or_insert_default();
+        let limit_bytes = self.fetched_bytes;
+        self.fetched
+            .get_or_insert_with(|| Fetched::new(limit_bytes));
     }
 
-    /// The containers whose metadata was fetched since the last call because a chunk of theirs was met,
-    /// at most the last [`FETCHED_MAX`]: chunks that resemble theirs tend to follow.
+    /// The containers of earlier runs whose metadata was fetched since the last call because a chunk of
+    /// theirs was met, each once in a run, the last ones: chunks that resemble theirs tend to follow.
     pub fn take_fetched(&mut self) -> VecDeque<Arc<Section>> {
-        self.fetched
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
+        self.fetched.as_mut().map(Fetched::take).unwrap_or_default()
     }
 
     /// The containers that are there with the length of their metadata, if that is known, the newest
@@ -449,10 +452,7 @@ impl Index {
         if self.cache.insert(&loaded.section, generation)
             && let Some(fetched) = &mut self.fetched
         {
-            if fetched.len() >= FETCHED_MAX {
-                fetched.pop_front();
-            }
-            fetched.push_back(Arc::clone(&loaded.section));
+            fetched.push(&loaded.section);
         }
         let is_it = loaded
             .section
@@ -485,6 +485,9 @@ impl Index {
         self.live.insert(section.id.0);
         if let Some(own) = &mut self.own {
             own.insert(section.id);
+        }
+        if let Some(fetched) = &mut self.fetched {
+            fetched.note_own(section.id);
         }
         let metadata_bytes = u32::try_from(metadata_bytes).unwrap_or(0);
         self.recent.insert(section, metadata_bytes);

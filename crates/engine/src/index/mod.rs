@@ -26,6 +26,7 @@
 
 mod block;
 mod cache;
+mod fetched;
 mod filter;
 mod footer;
 mod hashing;

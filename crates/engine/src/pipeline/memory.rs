@@ -19,6 +19,8 @@
 //! Where duplicates are stored again, chunks that wait for that to be decided take `window_bytes` of
 //! what would be `read_bytes`: as much as the window wants, at most two thirds.
 //!
+//! Metadata that waits to be looked at for bases of deltas may take a quarter of `locality_bytes` more.
+//!
 //! A thing that is larger than a share goes through alone. Beside the total stand one open group
 //! and two open containers, the working memory of each compressor, and entries of the snapshot's
 //! tree that wait for their chunks to be placed.

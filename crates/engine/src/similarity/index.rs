@@ -5,8 +5,8 @@
 //! super-features, and how many.
 //!
 //! A table of lines of 64 bytes, ten entries each: 19 bits of the hashed super-feature (which with the
-//! number of the line are all 32, so that only equal super-features meet), whether it is the chunk's
-//! first, 4 bits of the chunk's depth, 24 of its number. The table starts small and doubles while its
+//! number of the line are all 32 from 512 KiB on, so that only equal super-features meet), whether it is
+//! the chunk's first, 4 bits of the chunk's depth, 24 of its number. The table starts small and doubles while its
 //! limit allows; then a new entry takes the place of another in its line, or, where all of them are worth
 //! more ([`SuperFeatureIndex::insert`]), none. 64 MiB hold 10.5 million entries.
 //!
@@ -162,15 +162,15 @@ impl SuperFeatureIndex {
     }
 
     /// The chunk of that number, from 1 to [`NUMBER_END`], may be a base for what shares one of these
-    /// super-features. `depth`, at most 15, says how deep it lies itself. Says whether it is known now, by
-    /// its first super-feature at least.
+    /// super-features. `depth`, at most 15, says how deep it lies itself. Says whether there was room for
+    /// its first super-feature: there is, too, where newer chunks have that one and are kept instead.
     pub fn insert(&mut self, super_features: &[u32], number: u32, depth: u8) -> bool {
         assert!(number > 0 && number < NUMBER_END && depth < 16);
         if self.lines.is_empty() {
             self.lines = vec![Line::default(); 1 << self.line_bits];
         }
         self.newest = self.newest.max(number);
-        let mut is_known = false;
+        let mut has_room = true;
         for (place, &super_feature) in super_features.iter().enumerate() {
             if self.entries >= self.lines.len() * ENTRIES_A_LINE {
                 self.grow();
@@ -183,9 +183,9 @@ impl SuperFeatureIndex {
                 self.newest,
             );
             self.entries += usize::from(put == Put::Added);
-            is_known |= place == 0 && put != Put::Refused;
+            has_room &= place > 0 || put != Put::Full;
         }
-        is_known
+        has_room
     }
 
     fn grow(&mut self) {
@@ -279,8 +279,10 @@ enum Put {
     Added,
     /// It took the place of another.
     Replaced,
-    /// All others are worth more.
-    Refused,
+    /// [`SAME_MAX`] newer chunks have the super-feature.
+    Same,
+    /// All others in the line are worth more.
+    Full,
 }
 
 /// Puts an entry into a line.
@@ -301,20 +303,20 @@ fn put(line: &mut Line, entry: Entry, newest: u32) -> Put {
             oldest_same = oldest_same.max(Some(age));
         }
     }
-    let leaving = match (free, oldest_same, oldest) {
-        (_, Some(leaving), _) if same >= SAME_MAX => Some(leaving),
+    let (leaving, refused) = match (free, oldest_same, oldest) {
+        (_, Some(leaving), _) if same >= SAME_MAX => (Some(leaving), Put::Same),
         (Some(at), _, _) => {
             line.set(at, Some(entry));
             return Put::Added;
         }
-        (None, _, leaving) => leaving,
+        (None, _, leaving) => (leaving, Put::Full),
     };
     match leaving {
         Some((age, at)) if age > entry.age(newest) => {
             line.set(at, Some(entry));
             Put::Replaced
         }
-        _ => Put::Refused,
+        _ => refused,
     }
 }
 
@@ -363,8 +365,10 @@ mod tests {
     fn the_newest_of_many_with_the_same_are_kept() {
         let mut index = SuperFeatureIndex::new(1 << 20);
         for number in [5, 3, 9, 7, 2, 8] {
-            index.insert(&[1], number, 0);
+            assert!(index.insert(&[1], number, 0), "there is room");
         }
+        assert_eq!(numbers(&index, &[1]), [9, 8, 7, 5]);
+        assert!(index.insert(&[1], 1, 0), "newer ones are there");
         assert_eq!(numbers(&index, &[1]), [9, 8, 7, 5]);
     }
 

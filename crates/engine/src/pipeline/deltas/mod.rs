@@ -16,7 +16,7 @@
 //! covers, and the next backup takes them up: so a container of deltas goes to the store when those of
 //! its bases are durable. To have nothing wait for a container that is still open, a chunk of this run
 //! that is stored whole becomes a base once its container is sealed, not before. A chunk stored as a
-//! delta is one at once, when its group is closed: it lies in the same container, or an earlier one.
+//! delta is one as soon as its batch is on its way: it lies in the same container, or an earlier one.
 //!
 //! **Nothing waits for itself**: encoders and the packer of deltas wait for sealed containers to be
 //! durable, and the thread that decides for both packers, but only for groups that it closed before.

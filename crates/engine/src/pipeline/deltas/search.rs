@@ -1,9 +1,8 @@
 //! Looks for the base of a new chunk (Odess, §2.2): the thread that decides asks.
 //!
 //! Enter: chunks that are new, and the metadata of containers. Leave: bases that can be had, best first
-//! by the rule in force. What can be had: chunks that were stored before this run, chunks of this run
-//! whose group is closed and that are in memory, or in a container that is sealed. The open group is
-//! left out: what is alike in there is compressed together anyway.
+//! by the rule in force. What can be had: chunks that were stored before this run; of this run whole
+//! chunks in a container that is sealed, deltas in one that is sealed or as long as they are in memory.
 //!
 //! Super-features of earlier containers come from their metadata, in two ways: a container that was
 //! fetched because a duplicate was met there brings those of its chunks; and, as much as
@@ -38,14 +37,17 @@ const CONTAINERS_MAX: usize = 1 << 14;
 const LOADED_TOGETHER: usize = 64;
 
 /// Earlier containers are no longer loaded when the index had room for less than one of so many of
-/// their chunks.
+/// their chunks,
 const FULL_SHARE: usize = 4;
 
-/// Chunks whose features were taken in, and those of them that the index had room for.
+/// judged by so many of them.
+const FULL_CHUNKS: usize = 4096;
+
+/// Chunks of earlier containers that the index was given, and those of them that it had room for.
 #[derive(Debug, Clone, Copy, Default)]
 struct Learnt {
     chunks: usize,
-    known: usize,
+    with_room: usize,
 }
 
 /// A base that may be had.
@@ -72,6 +74,7 @@ pub struct BaseSearch {
     waiting: Option<VecDeque<(ContainerId, u32)>>,
     /// Bytes of metadata that may be read.
     paid_bytes: i64,
+    learnt: Learnt,
     /// The container of the base that was taken last.
     near: Option<ContainerId>,
 }
@@ -102,6 +105,7 @@ impl BaseSearch {
             seen: HashSet::new(),
             waiting: None,
             paid_bytes: LOAD_BYTES_FIRST,
+            learnt: Learnt::default(),
             near: None,
         })
     }
@@ -207,31 +211,30 @@ impl BaseSearch {
             sections.extend(index.section(container, bytes)?);
         }
         sections.sort_by_key(|section| section.fingerprints.first().copied());
-        let (mut chunks, mut known) = (0, 0);
         for section in sections {
-            let learnt = self.learn(&section);
-            chunks += learnt.chunks;
-            known += learnt.known;
+            self.learn(&section);
         }
-        if known * FULL_SHARE < chunks {
-            self.waiting = Some(VecDeque::new());
+        if self.learnt.chunks >= FULL_CHUNKS {
+            if self.learnt.with_room * FULL_SHARE < self.learnt.chunks {
+                self.waiting = Some(VecDeque::new());
+            }
+            self.learnt = Learnt::default();
         }
         Ok(())
     }
 
     /// Takes in the features of a container that was there before this run.
-    fn learn(&mut self, section: &Section) -> Learnt {
-        let mut learnt = Learnt::default();
+    fn learn(&mut self, section: &Section) {
         if !self.seen.insert(section.id) {
-            return learnt;
+            return;
         }
         let expected = self.settings.detection.super_features();
         if section.features.per_chunk() != expected {
-            return learnt;
+            return;
         }
         let slots = section.slots.last().map_or(0, |slot| u32::from(slot.0) + 1);
         let Some(first) = self.numbers.of_container(section.id, slots) else {
-            return learnt;
+            return;
         };
         for (chunk, slot) in section.slots.iter().enumerate() {
             let depth = section.delta(chunk).map_or(0, |delta| delta.depth);
@@ -239,12 +242,11 @@ impl BaseSearch {
                 && depth < self.settings.depth_max
             {
                 let number = first + u32::from(slot.0);
-                let is_known = self.index.insert(features, number, depth);
-                learnt.chunks += 1;
-                learnt.known += usize::from(is_known);
+                let had_room = self.index.insert(features, number, depth);
+                self.learnt.chunks += 1;
+                self.learnt.with_room += usize::from(had_room);
             }
         }
-        learnt
     }
 
     /// That container was stored in this run: its features are known.
