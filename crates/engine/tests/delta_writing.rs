@@ -235,6 +235,25 @@ fn bases_of_earlier_runs_are_found_again() {
 }
 
 #[test]
+fn bases_are_found_behind_many_containers_that_are_all_alike() {
+    let store = Arc::new(MemoryStore::new());
+    let engine = engine(&store, 2, DeltaLevel::Best.settings());
+    let old = &versions(21, 2);
+    store_all(&engine, &old[..1]);
+    // A hundred runs that store one more version of the same few chunks.
+    let mut hot = noise(22, 20_000);
+    for run in 0..100 {
+        for stretch in hot.chunks_mut(2000) {
+            stretch[300 + run] ^= 0x55;
+        }
+        store_all(&engine, std::slice::from_ref(&hot));
+    }
+    let (recipes, totals) = store_all(&engine, &old[1..]);
+    assert!(totals.delta_chunks * 10 > totals.chunks_new * 9);
+    assert_come_back(&engine, &recipes, &old[1..]);
+}
+
+#[test]
 fn chunks_whose_bases_are_gone_or_damaged_are_stored_whole() {
     let streams = versions(5, 3);
     for is_gone in [true, false] {
