@@ -1,8 +1,39 @@
 #![forbid(unsafe_code)]
-//! A deduplicating block device.
+//! A deduplicating block device: the block volume of onefold.
 //!
-//! Rooms: [`device`] (what clients see of a disk).
+//! A [`Volume`] is a disk of 4 KiB blocks on a file or a raw device ([`backing`]). What is written is collected in
+//! windows, stored in a log of zones, and found through a mapping. Which duplicates are stored once
+//! ([`Policy`]) and how the mapping is made durable ([`Persistence`]) are chosen on their own: WOJ and ThinDedup
+//! (Ni, ch. 4 and 5) are two of the choices.
+//!
+//! Rooms: [`device`] (what clients see of a disk), [`backing`] (where blocks lie), [`window`], [`tables`],
+//! [`zones`], [`pool`] (the fingerprint pool of WOJ), [`index`] (of fingerprints), [`generations`] (pinned states).
 
+pub mod address;
+pub mod backing;
+mod check;
+mod core;
 pub mod device;
+mod error;
+pub mod fingerprint;
+pub mod generations;
+pub mod index;
+pub mod page;
+pub mod pool;
+pub mod records;
+mod settings;
+pub mod stat;
+pub mod superblock;
+pub mod tables;
+mod volume;
+pub mod window;
+pub mod zones;
 
+pub use check::CheckReport;
+pub use core::Recovery;
 pub use device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry, RamDisk};
+pub use error::VolumeError;
+pub use generations::Generation;
+pub use settings::{OpenOptions, Persistence, Policy, VolumeSettings};
+pub use stat::Counters;
+pub use volume::Volume;

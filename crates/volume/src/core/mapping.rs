@@ -1,0 +1,119 @@
+//! References: which block of the disk has which physical block, and what happens when it gets another.
+
+use super::Core;
+use crate::address::{Lba, Pba, Reference};
+use crate::error::VolumeError;
+use crate::index;
+use crate::page::{entries_per_page, read_u64};
+use crate::records;
+use crate::tables::TableKind;
+use crate::window::parts::Entry;
+
+impl Core {
+    /// What a block of the disk refers to.
+    pub(crate) fn mapped(&mut self, lba: Lba) -> Result<Reference, VolumeError> {
+        let bits = self
+            .tables
+            .entry(TableKind::Map, lba.0)?
+            .map_or(0, |bytes| read_u64(bytes, 0));
+        Ok(Reference::from_bits(bits))
+    }
+
+    fn set_mapped(&mut self, lba: Lba, reference: Reference) -> Result<Reference, VolumeError> {
+        let bytes = self.tables.entry_mut(TableKind::Map, lba.0)?;
+        let before = Reference::from_bits(read_u64(bytes, 0));
+        bytes.copy_from_slice(&reference.bits().to_le_bytes());
+        Ok(before)
+    }
+
+    /// Changes the tables as an entry of a window says. Recovery does the same with what it reads.
+    pub(super) fn apply(&mut self, entry: &Entry) -> Result<(), VolumeError> {
+        match *entry {
+            Entry::New {
+                lba,
+                pba,
+                fingerprint,
+            } => {
+                self.occupy_with(pba, fingerprint, lba)?;
+                if self.settings().policy.is_full() {
+                    index::insert(&mut self.tables, fingerprint, pba)?;
+                }
+                self.refer(lba, pba)
+            }
+            Entry::Duplicate { lba, pba, .. } => {
+                let mut record = records::record(&mut self.tables, pba)?;
+                record.references = record.references.checked_add(1).ok_or_else(|| {
+                    VolumeError::Damaged(format!("block {} has too many references", pba.0))
+                })?;
+                records::set_record(&mut self.tables, pba, &record)?;
+                self.refer(lba, pba)
+            }
+            Entry::Unmap { lba, blocks } => self.unrefer(lba, blocks),
+        }
+    }
+
+    fn refer(&mut self, lba: Lba, pba: Pba) -> Result<(), VolumeError> {
+        let reference = Reference::new(pba, self.superblock.generation);
+        let before = self.set_mapped(lba, reference)?;
+        self.release(before)
+    }
+
+    fn unrefer(&mut self, lba: Lba, blocks: u64) -> Result<(), VolumeError> {
+        let per_page = entries_per_page(TableKind::Map.entry_bytes()) as u64;
+        let end = lba.0 + blocks;
+        let mut at = lba.0;
+        while at < end {
+            let stop = end.min(at - at % per_page + per_page);
+            if !self.tables.is_absent(TableKind::Map, at) {
+                for block in at..stop {
+                    if self.mapped(Lba(block))? != Reference::NONE {
+                        let before = self.set_mapped(Lba(block), Reference::NONE)?;
+                        self.release(before)?;
+                    }
+                }
+            }
+            at = stop;
+        }
+        Ok(())
+    }
+
+    /// A reference of the mapping is gone. If a pinned generation has it, it stays.
+    fn release(&mut self, reference: Reference) -> Result<(), VolumeError> {
+        let Some(pba) = reference.pba() else {
+            return Ok(());
+        };
+        if self
+            .newest_pin()
+            .is_some_and(|pin| reference.generation() <= pin)
+        {
+            return Ok(());
+        }
+        self.drop_reference(pba)
+    }
+
+    /// A block has one reference less.
+    pub(crate) fn drop_reference(&mut self, pba: Pba) -> Result<(), VolumeError> {
+        let mut record = records::record(&mut self.tables, pba)?;
+        if record.references == 0 {
+            return Err(VolumeError::Damaged(format!(
+                "block {} has lost more references than it had",
+                pba.0
+            )));
+        }
+        record.references -= 1;
+        if record.references == 0 {
+            if self.settings().policy.is_full() {
+                index::remove(&mut self.tables, record.fingerprint, pba)?;
+            }
+            // Cleared, so that nothing that is written here later is taken for it.
+            record = records::BlockRecord::default();
+            self.freed.push(pba);
+        }
+        records::set_record(&mut self.tables, pba, &record)
+    }
+
+    /// The newest pinned generation.
+    pub(crate) fn newest_pin(&self) -> Option<u32> {
+        self.generations.last().map(|generation| generation.number)
+    }
+}

@@ -1,0 +1,406 @@
+//! Pinned generations: the mapping as it was, kept while the volume goes on.
+//!
+//! A reference knows the generation it was made in. Pinning one keeps its tree of the mapping (trees are
+//! copied on write, [`crate::tables`]) and begins the next; from then on pages and blocks whose references are
+//! as old are not given back when the newer mapping leaves them. So pinning costs a commit, and which blocks
+//! changed between two generations is seen by comparing trees, where equal pages need not be read.
+//! A generation is removed by giving back what the next newer tree and the next older one have not; that goes on
+//! in steps, each a commit, and how far it got is stored.
+
+use std::ops::Range;
+
+use crate::address::{Lba, Reference};
+use crate::backing::Backing;
+use crate::core::{Core, page_references};
+use crate::error::VolumeError;
+use crate::page::{
+    PAGE_SECTORS, PageBytes, PageIdentity, SECTOR_BYTES, SECTOR_PAYLOAD_BYTES, entries_per_page,
+    read_u16, read_u32, read_u64, seal,
+};
+use crate::superblock::{GENERATION_PAGES_MAX, Superblock};
+use crate::tables::{MapTree, read_map_tree};
+
+/// Number in checksums of the pages of the list.
+const LIST_TABLE: u8 = 20;
+
+/// Bytes of a generation in the list, without its roots.
+const HEAD_BYTES: usize = 32;
+
+/// Bytes of the list in a page.
+const PAGE_PAYLOAD_BYTES: usize = PAGE_SECTORS * SECTOR_PAYLOAD_BYTES;
+
+/// A pinned generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generation {
+    /// Its number; higher is newer.
+    pub number: u32,
+    /// When it was pinned: seconds since 1970.
+    pub created: u64,
+    /// Blocks of the disk at that time.
+    pub logical_blocks: u64,
+    /// It is being removed, and the references of the first so many blocks are given back.
+    pub removed_blocks: u64,
+    /// Root pages of its tree of the mapping.
+    pub(crate) roots: Vec<Reference>,
+}
+
+/// The list as pages with checksums.
+pub(crate) fn encode(generations: &[Generation]) -> Vec<PageBytes> {
+    if generations.is_empty() {
+        return Vec::new();
+    }
+    let mut bytes = (generations.len() as u32).to_le_bytes().to_vec();
+    for generation in generations {
+        bytes.extend_from_slice(&generation.number.to_le_bytes());
+        bytes.extend_from_slice(&(generation.roots.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&[0; 2]);
+        bytes.extend_from_slice(&generation.created.to_le_bytes());
+        bytes.extend_from_slice(&generation.logical_blocks.to_le_bytes());
+        bytes.extend_from_slice(&generation.removed_blocks.to_le_bytes());
+        for root in &generation.roots {
+            bytes.extend_from_slice(&root.bits().to_le_bytes());
+        }
+    }
+    bytes
+        .chunks(PAGE_PAYLOAD_BYTES)
+        .enumerate()
+        .map(|(number, part)| {
+            let mut page = [0; crate::address::BLOCK_BYTES];
+            for (sector, payload) in part.chunks(SECTOR_PAYLOAD_BYTES).enumerate() {
+                let at = sector * SECTOR_BYTES;
+                page[at..at + payload.len()].copy_from_slice(payload);
+            }
+            seal(list_page(number), &mut page);
+            page
+        })
+        .collect()
+}
+
+fn list_page(number: usize) -> PageIdentity {
+    PageIdentity {
+        table: LIST_TABLE,
+        page: number as u64,
+    }
+}
+
+/// Reads the list.
+pub(crate) fn load(
+    backing: &dyn Backing,
+    superblock: &Superblock,
+) -> Result<Vec<Generation>, VolumeError> {
+    let damaged = || VolumeError::Damaged("the list of pinned generations".to_owned());
+    let mut bytes = Vec::new();
+    for (number, place) in superblock.generation_pages.iter().enumerate() {
+        let mut page = [0; crate::address::BLOCK_BYTES];
+        let pba = place.pba().ok_or_else(damaged)?;
+        backing
+            .read_at(pba.offset(), &mut page)
+            .map_err(VolumeError::reading(pba))?;
+        if crate::page::first_damaged_sector(list_page(number), &page).is_some() {
+            return Err(damaged());
+        }
+        for sector in page.chunks_exact(SECTOR_BYTES) {
+            bytes.extend_from_slice(&sector[..SECTOR_PAYLOAD_BYTES]);
+        }
+    }
+    let mut generations: Vec<Generation> = Vec::new();
+    if bytes.is_empty() {
+        return Ok(generations);
+    }
+    let count = read_u32(&bytes, 0);
+    let mut at = 4;
+    for _ in 0..count {
+        let head = bytes.get(at..at + HEAD_BYTES).ok_or_else(damaged)?;
+        let roots = usize::from(read_u16(head, 4));
+        let stored = bytes
+            .get(at + HEAD_BYTES..at + HEAD_BYTES + 8 * roots)
+            .ok_or_else(damaged)?;
+        let generation = Generation {
+            number: read_u32(head, 0),
+            created: read_u64(head, 8),
+            logical_blocks: read_u64(head, 16),
+            removed_blocks: read_u64(head, 24),
+            roots: stored
+                .chunks_exact(8)
+                .map(|bits| Reference::from_bits(read_u64(bits, 0)))
+                .collect(),
+        };
+        let possible = generation.number < superblock.generation
+            && generation.logical_blocks <= superblock.settings.logical_blocks()
+            && generations
+                .last()
+                .is_none_or(|before| before.number < generation.number)
+            && generation.roots.iter().all(|root| {
+                root.pba()
+                    .is_none_or(|pba| pba.0 < superblock.physical_blocks)
+            });
+        if !possible {
+            return Err(damaged());
+        }
+        generations.push(generation);
+        at += HEAD_BYTES + 8 * roots;
+    }
+    Ok(generations)
+}
+
+/// What a generation is compared with.
+enum Newer {
+    /// The tree of another generation.
+    Tree(MapTree),
+    /// The mapping as it is, committed or not.
+    Current,
+}
+
+impl Core {
+    /// Pins the disk as it is now; what was written before is in it.
+    pub(crate) fn pin(&mut self, created: u64) -> Result<u32, VolumeError> {
+        self.flush()?;
+        if self.persistence() == crate::settings::Persistence::Ram {
+            return Err(VolumeError::Settings(
+                "a volume of persistence `ram` has no generations".to_owned(),
+            ));
+        }
+        let number = self.superblock.generation;
+        if number + 2 >= crate::address::GENERATIONS_MAX {
+            return Err(VolumeError::Settings(
+                "there were too many generations".to_owned(),
+            ));
+        }
+        self.whole(|core| {
+            core.commit(false)?;
+            let generation = Generation {
+                number,
+                created,
+                logical_blocks: core.settings().logical_blocks(),
+                removed_blocks: 0,
+                roots: core.tables.map_tree().roots,
+            };
+            core.generations.push(generation);
+            Ok(())
+        })?;
+        if encode(&self.generations).len() > GENERATION_PAGES_MAX {
+            self.generations.pop();
+            return Err(VolumeError::Settings(format!(
+                "{} generations are pinned: remove some first",
+                self.generations.len()
+            )));
+        }
+        self.whole(|core| {
+            core.superblock.generation += 1;
+            core.tables
+                .set_generations(core.superblock.generation, core.newest_pin());
+            core.commit(false)
+        })?;
+        Ok(number)
+    }
+
+    fn generation(&self, number: u32) -> Result<usize, VolumeError> {
+        self.generations
+            .iter()
+            .position(|generation| generation.number == number)
+            .ok_or(VolumeError::NoGeneration(number))
+    }
+
+    /// The tree of the mapping of a pinned generation, and how many blocks it has.
+    pub(crate) fn generation_tree(&self, number: u32) -> Result<(MapTree, u64), VolumeError> {
+        let generation = &self.generations[self.generation(number)?];
+        if generation.removed_blocks > 0 {
+            return Err(VolumeError::NoGeneration(number));
+        }
+        let tree = self.tree_of(generation)?;
+        Ok((tree, generation.logical_blocks))
+    }
+
+    fn tree_of(&self, generation: &Generation) -> Result<MapTree, VolumeError> {
+        read_map_tree(
+            &*self.backing,
+            generation.logical_blocks,
+            &generation.roots,
+            self.superblock.physical_blocks,
+        )
+    }
+
+    /// What is next newer than the generation at `position`: another generation's tree, or the mapping as it
+    /// is now.
+    fn newer(&self, position: usize) -> Result<Newer, VolumeError> {
+        match self.generations.get(position + 1) {
+            Some(newer) => Ok(Newer::Tree(self.tree_of(newer)?)),
+            None => Ok(Newer::Current),
+        }
+    }
+
+    fn older_pin(&self, position: usize) -> Option<u32> {
+        let before = position.checked_sub(1)?;
+        Some(self.generations[before].number)
+    }
+
+    /// Visits references that only a pinned generation holds: for each generation those that the next newer
+    /// tree does not have and the next older one does not, either.
+    pub(crate) fn visit_exclusive(
+        &mut self,
+        visit: &mut dyn FnMut(&mut Self, Lba, Reference) -> Result<(), VolumeError>,
+    ) -> Result<(), VolumeError> {
+        for position in 0..self.generations.len() {
+            let generation = self.generations[position].clone();
+            let (tree, newer) = (self.tree_of(&generation)?, self.newer(position)?);
+            for page in 0..tree.leaves.len() {
+                let first = (page * entries_per_page(8)) as u64;
+                for (number, reference) in self.exclusive_in_page(&tree, &newer, page, position)? {
+                    let lba = first + number as u64;
+                    if lba >= generation.removed_blocks {
+                        visit(self, Lba(lba), reference)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same in one page of a tree: entry, reference.
+    fn exclusive_in_page(
+        &mut self,
+        tree: &MapTree,
+        newer: &Newer,
+        page: usize,
+        position: usize,
+    ) -> Result<Vec<(usize, Reference)>, VolumeError> {
+        let mine = tree.leaves[page];
+        let older = self.older_pin(position);
+        let is_older =
+            |reference: Reference| older.is_some_and(|pin| reference.generation() <= pin);
+        if mine == Reference::NONE || is_older(mine) {
+            return Ok(Vec::new());
+        }
+        let mut theirs = [0; crate::address::BLOCK_BYTES];
+        match newer {
+            Newer::Tree(newer) if newer.leaves[page] == mine => return Ok(Vec::new()),
+            Newer::Tree(newer) => {
+                self.tables
+                    .read_map_leaf(page, newer.leaves[page], &mut theirs)?;
+            }
+            Newer::Current if self.tables.is_map_leaf_at(page, mine) => return Ok(Vec::new()),
+            Newer::Current => self.tables.copy_map_leaf(page, &mut theirs)?,
+        }
+        let mut bytes = [0; crate::address::BLOCK_BYTES];
+        self.tables.read_map_leaf(page, mine, &mut bytes)?;
+        Ok(page_references(&bytes)
+            .zip(page_references(&theirs))
+            .enumerate()
+            .filter(|(_, (mine, theirs))| {
+                mine != theirs && *mine != Reference::NONE && !is_older(*mine)
+            })
+            .map(|(number, (mine, _))| (number, mine))
+            .collect())
+    }
+
+    /// Goes on with removals that a crash ended: what of a generation was given back must not be counted
+    /// as its own.
+    pub(crate) fn finish_removals(&mut self) -> Result<(), VolumeError> {
+        while let Some(position) = self
+            .generations
+            .iter()
+            .position(|generation| generation.removed_blocks > 0)
+        {
+            self.remove_generation(position)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a pinned generation: what it alone holds becomes free.
+    pub(crate) fn unpin(&mut self, number: u32) -> Result<(), VolumeError> {
+        let position = self.generation(number)?;
+        self.flush()?;
+        self.whole(|core| {
+            core.commit(false)?;
+            core.remove_generation(position)
+        })
+    }
+
+    fn remove_generation(&mut self, position: usize) -> Result<(), VolumeError> {
+        let tree = self.tree_of(&self.generations[position])?;
+        let per_page = entries_per_page(8) as u64;
+        let mut page = (self.generations[position].removed_blocks / per_page) as usize;
+        while page < tree.leaves.len() {
+            let newer = self.newer(position)?;
+            while page < tree.leaves.len()
+                && self.tables.dirty_pages() < self.tables.dirty_pages_max() / 2
+            {
+                for (_, reference) in self.exclusive_in_page(&tree, &newer, page, position)? {
+                    if let Some(pba) = reference.pba() {
+                        self.drop_reference(pba)?;
+                    }
+                }
+                page += 1;
+            }
+            self.generations[position].removed_blocks = page as u64 * per_page;
+            self.commit(false)?;
+        }
+        let newer = match self.newer(position)? {
+            Newer::Tree(tree) => tree,
+            // Committed above, and not changed since.
+            Newer::Current => self.tables.map_tree(),
+        };
+        let older = self.older_pin(position);
+        let exclusive = |mine: &[Reference], theirs: &[Reference]| {
+            mine.iter()
+                .enumerate()
+                .filter(|(number, page)| {
+                    theirs.get(*number) != Some(*page)
+                        && older.is_none_or(|pin| page.generation() > pin)
+                })
+                .filter_map(|(_, page)| page.pba())
+                .collect::<Vec<_>>()
+        };
+        let mut pages = exclusive(&tree.leaves, &newer.leaves);
+        pages.extend(exclusive(&tree.directories, &newer.directories));
+        pages.extend(exclusive(&tree.roots, &newer.roots));
+        self.generations.remove(position);
+        self.tables
+            .set_generations(self.superblock.generation, self.newest_pin());
+        self.tables.retire(pages);
+        self.commit(false)
+    }
+
+    /// Blocks of the disk that differ between a pinned generation and a newer one, or the disk as it is now.
+    pub(crate) fn changed_ranges(
+        &mut self,
+        from: u32,
+        to: Option<u32>,
+    ) -> Result<Vec<Range<u64>>, VolumeError> {
+        let (old, old_blocks) = self.generation_tree(from)?;
+        let (new, new_blocks) = match to {
+            Some(number) => self.generation_tree(number)?,
+            None => {
+                self.flush()?;
+                if !self.is_read_only() {
+                    self.whole(|core| core.commit(false))?;
+                }
+                (self.tables.map_tree(), self.settings().logical_blocks())
+            }
+        };
+        let per_page = entries_per_page(8);
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let mut bytes = [[0; crate::address::BLOCK_BYTES]; 2];
+        for page in 0..new.leaves.len().max(old.leaves.len()) {
+            let place = |tree: &MapTree| tree.leaves.get(page).copied().unwrap_or_default();
+            let (before, after) = (place(&old), place(&new));
+            if before == after {
+                continue;
+            }
+            self.tables.read_map_leaf(page, before, &mut bytes[0])?;
+            self.tables.read_map_leaf(page, after, &mut bytes[1])?;
+            let pairs = page_references(&bytes[0]).zip(page_references(&bytes[1]));
+            for (number, (before, after)) in pairs.enumerate() {
+                let lba = (page * per_page + number) as u64;
+                if before == after || lba >= new_blocks.max(old_blocks) {
+                    continue;
+                }
+                match ranges.last_mut() {
+                    Some(last) if last.end == lba => last.end += 1,
+                    _ => ranges.push(lba..lba + 1),
+                }
+            }
+        }
+        Ok(ranges)
+    }
+}

@@ -1,0 +1,432 @@
+//! A volume as a disk: [`BlockDevice`] over the core, behind a lock.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::address::{BLOCK_BYTES, Lba};
+use crate::backing::Backing;
+use crate::check::CheckReport;
+use crate::core::{Core, Recovery, physical_blocks_for, read_superblock};
+use crate::device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry};
+use crate::error::VolumeError;
+use crate::fingerprint::{Fingerprint, Fingerprinter};
+use crate::generations::Generation;
+use crate::pool::{JournalPool, PoolKind};
+use crate::settings::{OpenOptions, VolumeSettings};
+use crate::stat::Counters;
+use crate::superblock::Superblock;
+
+/// A deduplicating disk.
+#[derive(Debug)]
+pub struct Volume {
+    core: Mutex<Core>,
+    fingerprinter: Fingerprinter,
+    sector_bytes: u32,
+    /// Whether blocks of zeros take no room.
+    drops_zeros: bool,
+    recovery: Recovery,
+}
+
+impl Volume {
+    /// Makes a volume on a backing store, which then holds nothing else. `physical_bytes` of it are used;
+    /// `None`: as many as the disk may need ([`Volume::backing_bytes_for`]).
+    ///
+    /// # Errors
+    /// When the settings can't be, or the store can't be written.
+    pub fn create(
+        backing: &dyn Backing,
+        settings: &VolumeSettings,
+        physical_bytes: Option<u64>,
+    ) -> Result<(), VolumeError> {
+        settings.check()?;
+        let zone_bytes = u64::from(settings.zone_blocks) * BLOCK_BYTES as u64;
+        let bytes = physical_bytes.unwrap_or_else(|| Self::backing_bytes_for(settings));
+        let zones = bytes / zone_bytes;
+        let zones_min = u64::from(settings.commit_zones) + 7;
+        if zones < zones_min {
+            return Err(VolumeError::Settings(format!(
+                "{bytes} bytes for the volume are {zones} zones of {zone_bytes} bytes: at least {zones_min} are needed"
+            )));
+        }
+        let found = backing
+            .size_bytes()
+            .map_err(VolumeError::io("asking for the size of the backing store"))?;
+        if found < zones * zone_bytes {
+            return Err(VolumeError::Settings(format!(
+                "the backing store has {found} bytes, {} are needed",
+                zones * zone_bytes
+            )));
+        }
+        let mut random = [0; 48];
+        getrandom::fill(&mut random).map_err(|error| VolumeError::Io {
+            context: "asking for random bytes".to_owned(),
+            source: std::io::Error::other(error.to_string()),
+        })?;
+        let mut uuid = [0; 16];
+        uuid.copy_from_slice(&random[..16]);
+        let mut fingerprint_key = [0; 32];
+        fingerprint_key.copy_from_slice(&random[16..]);
+        let mut superblock = Superblock {
+            uuid,
+            sequence: 0,
+            settings: settings.clone(),
+            physical_blocks: zones * u64::from(settings.zone_blocks),
+            clean: true,
+            generation: 1,
+            committed_window: 0,
+            fingerprint_key,
+            generation_pages: Vec::new(),
+            counters: Counters::default(),
+            uncommitted_zones: Vec::new(),
+            tables: Vec::new(),
+        };
+        // Both copies: what was there before must not be taken for the newer one.
+        for sequence in 0..2 {
+            superblock.sequence = sequence;
+            backing
+                .write_at(superblock.place().offset(), &superblock.encode())
+                .map_err(VolumeError::io("writing the superblock"))?;
+        }
+        backing
+            .sync()
+            .map_err(VolumeError::io("making the superblock durable"))
+    }
+
+    /// Bytes of a backing store that hold a disk of these settings even if no block is saved.
+    #[must_use]
+    pub fn backing_bytes_for(settings: &VolumeSettings) -> u64 {
+        physical_blocks_for(settings) * BLOCK_BYTES as u64
+    }
+
+    /// What a volume was made with.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn settings_of(backing: &dyn Backing) -> Result<VolumeSettings, VolumeError> {
+        Ok(read_superblock(backing)?.settings)
+    }
+
+    /// Opens a volume; after a crash that takes back what was durable.
+    ///
+    /// # Errors
+    /// When there is none, or it is damaged, or can't be read.
+    pub fn open(backing: Arc<dyn Backing>, options: &OpenOptions) -> Result<Self, VolumeError> {
+        let (core, recovery) = Core::open(backing, options)?;
+        let settings = core.settings();
+        Ok(Self {
+            fingerprinter: core.fingerprinter.clone(),
+            sector_bytes: settings.sector_bytes,
+            drops_zeros: settings.policy.is_full(),
+            recovery,
+            core: Mutex::new(core),
+        })
+    }
+
+    /// Makes everything durable and marks the volume as closed, so that it opens at once.
+    ///
+    /// # Errors
+    /// When that fails; what was flushed before is safe.
+    pub fn close(&self) -> Result<(), VolumeError> {
+        self.core().close()
+    }
+
+    /// What opening it found.
+    #[must_use]
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// What it did in its life.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.core().counters
+    }
+
+    /// What it was made with.
+    #[must_use]
+    pub fn settings(&self) -> VolumeSettings {
+        self.core().settings().clone()
+    }
+
+    /// Says where the journal of the file system is, in blocks of the disk; no range: there is none.
+    /// Blocks of it that are there are known from then on.
+    ///
+    /// # Errors
+    /// When the mapping can't be read.
+    pub fn set_journal(&self, kind: PoolKind, ranges: Vec<Range<u64>>) -> Result<(), VolumeError> {
+        self.core().set_journal(kind, ranges)
+    }
+
+    /// Pins the disk as it is; gives the generation's number.
+    ///
+    /// # Errors
+    /// When it can't be committed, or too many are pinned.
+    pub fn pin(&self) -> Result<u32, VolumeError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        self.core().pin(now.map_or(0, |since| since.as_secs()))
+    }
+
+    /// Removes a pinned generation.
+    ///
+    /// # Errors
+    /// When there is none of that number, or the tables can't be read or committed.
+    pub fn unpin(&self, generation: u32) -> Result<(), VolumeError> {
+        self.core().unpin(generation)
+    }
+
+    /// Pinned generations, oldest first.
+    #[must_use]
+    pub fn generations(&self) -> Vec<Generation> {
+        self.core().generations.clone()
+    }
+
+    /// Bytes of the disk that differ between a pinned generation and a newer one (`None`: the disk as it is
+    /// now), in whole blocks.
+    ///
+    /// # Errors
+    /// When there is no such generation, or trees can't be read.
+    pub fn changed_ranges(
+        &self,
+        from: u32,
+        to: Option<u32>,
+    ) -> Result<Vec<Range<u64>>, VolumeError> {
+        let block = BLOCK_BYTES as u64;
+        let ranges = self.core().changed_ranges(from, to)?;
+        Ok(ranges
+            .into_iter()
+            .map(|range| range.start * block..range.end * block)
+            .collect())
+    }
+
+    /// Recomputes references, zones and index from what is stored, and compares; with `read_data` every
+    /// block in use is read and compared with its fingerprint.
+    ///
+    /// # Errors
+    /// When tables can't be read at all. What is wrong otherwise is in the report.
+    pub fn check(&self, read_data: bool) -> Result<CheckReport, VolumeError> {
+        let mut core = self.core();
+        core.close_window()?;
+        core.check(read_data)
+    }
+
+    /// Closes the open window if it has something, without making it durable: for a clock to call.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn close_window(&self) -> Result<(), VolumeError> {
+        let mut core = self.core();
+        if core.is_read_only() {
+            return Ok(());
+        }
+        core.close_window()
+    }
+
+    pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The fingerprint that a block is taken in with.
+    fn fingerprint(&self, block: &[u8]) -> Fingerprint {
+        if self.drops_zeros && is_zero(block) {
+            return Fingerprint::ZEROS;
+        }
+        self.fingerprinter.of(block)
+    }
+
+    /// Writes part of a block: the rest stays.
+    fn write_within(&self, offset: u64, data: &[u8]) -> Result<(), VolumeError> {
+        let (lba, within) = (
+            Lba(offset / BLOCK_BYTES as u64),
+            (offset % BLOCK_BYTES as u64) as usize,
+        );
+        let mut core = self.core();
+        let mut block = [0; BLOCK_BYTES];
+        core.read_block(lba, &mut block)?;
+        block[within..within + data.len()].copy_from_slice(data);
+        core.write_block(lba, self.fingerprint(&block), &block)
+    }
+}
+
+fn is_zero(block: &[u8]) -> bool {
+    let (prefix, words, suffix) = (&block[..16], &block[..block.len() - 16], &block[16..]);
+    prefix == [0; 16] && words == suffix
+}
+
+/// Parts of a range: up to the first whole block, whole blocks, after the last; (offset, length) each.
+fn parts(offset: u64, length: u64) -> [(u64, u64); 3] {
+    let block = BLOCK_BYTES as u64;
+    let end = offset + length;
+    let first = offset.next_multiple_of(block).min(end);
+    let last = (end - end % block).max(first);
+    [
+        (offset, first - offset),
+        (first, last - first),
+        (last, end - last),
+    ]
+}
+
+impl BlockDevice for Volume {
+    fn geometry(&self) -> Geometry {
+        let core = self.core();
+        Geometry {
+            size_bytes: core.settings().size_bytes,
+            sector_bytes: self.sector_bytes,
+            preferred_bytes: BLOCK_BYTES as u32,
+            read_only: core.is_read_only(),
+        }
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.geometry().check(offset, buffer.len() as u64)?;
+        let mut rest = buffer;
+        for (start, length) in parts(offset, rest.len() as u64) {
+            let (part, after) = rest.split_at_mut(length as usize);
+            rest = after;
+            if length == 0 {
+                continue;
+            }
+            let lba = Lba(start / BLOCK_BYTES as u64);
+            if length.is_multiple_of(BLOCK_BYTES as u64) {
+                self.core().read_blocks(lba, part)?;
+                continue;
+            }
+            let within = (start % BLOCK_BYTES as u64) as usize;
+            let mut block = [0; BLOCK_BYTES];
+            self.core().read_block(lba, &mut block)?;
+            part.copy_from_slice(&block[within..within + part.len()]);
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
+        self.geometry().check(offset, data.len() as u64)?;
+        let mut rest = data;
+        for (start, length) in parts(offset, data.len() as u64) {
+            let (part, after) = rest.split_at(length as usize);
+            rest = after;
+            if length == 0 {
+                continue;
+            }
+            if !length.is_multiple_of(BLOCK_BYTES as u64) {
+                self.write_within(start, part)?;
+                continue;
+            }
+            for (number, block) in part.chunks_exact(BLOCK_BYTES).enumerate() {
+                let lba = Lba(start / BLOCK_BYTES as u64 + number as u64);
+                // Before the lock: other threads go on.
+                let fingerprint = self.fingerprint(block);
+                self.core().write_block(lba, fingerprint, block)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_zeroes(&self, offset: u64, length_bytes: u64) -> Result<(), DeviceError> {
+        self.geometry().check(offset, length_bytes)?;
+        for (start, length) in parts(offset, length_bytes) {
+            if length == 0 {
+                continue;
+            }
+            let block = BLOCK_BYTES as u64;
+            if length.is_multiple_of(block) {
+                self.core().unmap(Lba(start / block), length / block)?;
+            } else {
+                self.write_within(start, &vec![0; length as usize])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        Ok(self.core().flush()?)
+    }
+
+    fn extents(
+        &self,
+        offset: u64,
+        length_bytes: u64,
+        extents_max: usize,
+    ) -> Result<Vec<Extent>, DeviceError> {
+        self.geometry().check(offset, length_bytes)?;
+        let mut core = self.core();
+        let end = offset + length_bytes;
+        let mut at = offset;
+        let mut extents: Vec<Extent> = Vec::new();
+        while at < end {
+            let (is_data, run_end) = core.extent_at(at / BLOCK_BYTES as u64)?;
+            let kind = if is_data {
+                ExtentKind::Data
+            } else {
+                ExtentKind::Hole
+            };
+            let next = end.min(run_end.saturating_mul(BLOCK_BYTES as u64));
+            if let Some(last) = extents.last_mut().filter(|last| last.kind == kind) {
+                last.length_bytes += next - at;
+            } else if extents.len() == extents_max {
+                break;
+            } else {
+                extents.push(Extent {
+                    length_bytes: next - at,
+                    kind,
+                });
+            }
+            at = next;
+        }
+        Ok(extents)
+    }
+}
+
+impl Core {
+    /// Whether a block holds something, and up to which block that goes on at least.
+    fn extent_at(&mut self, lba: u64) -> Result<(bool, u64), VolumeError> {
+        use crate::tables::TableKind;
+        use crate::window::buffer::Buffered;
+        self.check_usable()?;
+        let per_page = crate::page::entries_per_page(TableKind::Map.entry_bytes()) as u64;
+        if self.is_window_empty() && self.tables.is_absent(TableKind::Map, lba) {
+            return Ok((false, lba - lba % per_page + per_page));
+        }
+        let is_data = match self.buffered(Lba(lba)) {
+            Buffered::Bytes(_) => true,
+            Buffered::Zeros => false,
+            Buffered::Untouched => self.mapped(Lba(lba))?.pba().is_some(),
+        };
+        Ok((is_data, lba + 1))
+    }
+
+    /// Says where the journal is, and takes in what is in it.
+    fn set_journal(&mut self, kind: PoolKind, ranges: Vec<Range<u64>>) -> Result<(), VolumeError> {
+        if !self.settings().policy.has_journal() {
+            return Err(VolumeError::Settings(format!(
+                "policy `{}` does not look at journals",
+                self.settings().policy.name()
+            )));
+        }
+        self.close_window()?;
+        let logical = self.settings().logical_blocks();
+        let ranges: Vec<_> = ranges
+            .into_iter()
+            .map(|range| range.start.min(logical)..range.end.min(logical))
+            .filter(|range| !range.is_empty())
+            .collect();
+        if ranges.is_empty() {
+            self.pool = None;
+            return Ok(());
+        }
+        let mut pool = JournalPool::new(kind, ranges);
+        if kind == PoolKind::Whole {
+            for lba in pool.ranges().to_vec().into_iter().flatten().map(Lba) {
+                let Some(pba) = self.mapped(lba)?.pba() else {
+                    continue;
+                };
+                let record = crate::records::record(&mut self.tables, pba)?;
+                if record.references == 1 && record.fingerprint != Fingerprint::UNKNOWN {
+                    pool.insert(lba, record.fingerprint);
+                }
+            }
+        }
+        self.pool = Some(pool);
+        Ok(())
+    }
+}

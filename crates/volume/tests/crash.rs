@@ -1,0 +1,293 @@
+//! Crashes: what a backing store may hold after its machine stopped, at every sync and between them.
+//!
+//! The writes and syncs that a volume does are recorded. A crash state is what was synced, and of the
+//! writes after that some sectors. Whatever the state, the volume opens, `check` finds nothing, and the disk is
+//! what it was at some moment at or after the last flush that was answered. A disk that ignores syncs must fail.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use volume::backing::{Backing, Event, MemoryBacking, RecordingBacking};
+use volume::{BlockDevice, Persistence, Policy, RamDisk, Volume, VolumeSettings};
+
+const BLOCKS: u64 = 400;
+const SECTOR: usize = 512;
+
+/// What happened: the store's events, and for each moment when a client was answered how many there were.
+struct History {
+    settings: VolumeSettings,
+    store_bytes: u64,
+    events: Vec<Event>,
+    /// For each operation: events when it was answered, and whether it was a flush.
+    answers: Vec<(usize, bool)>,
+    operations: Vec<Operation>,
+    pinned: Option<(u32, usize)>,
+}
+
+fn record(
+    policy: Policy,
+    persistence: Persistence,
+    seed: u64,
+    ignored: std::ops::Range<u64>,
+) -> History {
+    let settings = small(BLOCKS, policy, persistence);
+    // Not much more than the disk takes: blocks are used again soon.
+    let store_bytes = Volume::backing_bytes_for(&settings);
+    let memory = MemoryBacking::new(store_bytes);
+    Volume::create(&memory, &settings, None).unwrap();
+    let recorder = RecordingBacking::new(memory);
+    // The volume as it was made is the beginning.
+    let mut start = vec![0; 2 * BLOCK];
+    recorder.read_at(0, &mut start).unwrap();
+    recorder.ignore_syncs(ignored);
+    let volume = Volume::open(Arc::new(recorder.clone()), &options()).unwrap();
+    if policy.has_journal() {
+        volume
+            .set_journal(Default::default(), vec![100..150, 150..200])
+            .unwrap();
+    }
+    let mut random = Random(seed);
+    let (mut operations, mut answers) = (Vec::new(), Vec::new());
+    let mut pinned = None;
+    for step in 0..400 {
+        let operation = operation(&mut random, settings.size_bytes, 4096, 200);
+        apply(&volume, &operation);
+        answers.push((recorder.event_count(), operation == Operation::Flush));
+        operations.push(operation);
+        if step == 150 && policy == Policy::Full {
+            let number = volume.pin().unwrap();
+            pinned = Some((number, recorder.event_count()));
+        }
+        if step == 300
+            && let Some((number, _)) = pinned
+        {
+            volume.unpin(number).unwrap();
+        }
+    }
+    let mut events = vec![
+        Event::Write {
+            offset: 0,
+            data: start,
+        },
+        Event::Sync,
+    ];
+    events.extend(recorder.take_events());
+    for (answer, _) in &mut answers {
+        *answer += 2;
+    }
+    History {
+        settings,
+        store_bytes,
+        events,
+        answers,
+        operations,
+        pinned,
+    }
+}
+
+/// The store after a crash that let the first `done` events begin.
+fn crashed(history: &History, done: usize, random: &mut Random) -> MemoryBacking {
+    let store = MemoryBacking::new(history.store_bytes);
+    let synced = history.events[..done]
+        .iter()
+        .rposition(|event| *event == Event::Sync)
+        .map_or(0, |at| at + 1);
+    // What an event of the unsynced ones leaves: everything, nothing, or some sectors.
+    let fate = random.below(3);
+    for (number, event) in history.events[..done].iter().enumerate() {
+        let Event::Write { offset, data } = event else {
+            continue;
+        };
+        if number < synced {
+            store.write_at(*offset, data).unwrap();
+            continue;
+        }
+        let whole = random.below(2) == 0;
+        for (sector, bytes) in data.chunks(SECTOR).enumerate() {
+            let survives = match fate {
+                0 => whole,
+                1 => random.below(2) == 0,
+                _ => random.below(8) != 0,
+            };
+            if survives {
+                let at = offset + (sector * SECTOR) as u64;
+                store.write_at(at, bytes).unwrap();
+            }
+        }
+    }
+    store
+}
+
+/// Operations as a disk of that persistence takes them: block by block.
+fn single_steps(operation: &Operation) -> Vec<Operation> {
+    match operation {
+        Operation::Write { offset, data } => data
+            .chunks(BLOCK)
+            .enumerate()
+            .map(|(number, block)| Operation::Write {
+                offset: offset + (number * BLOCK) as u64,
+                data: block.to_vec(),
+            })
+            .collect(),
+        other => vec![other.clone()],
+    }
+}
+
+/// Whether the volume in a store is what a client may find. An error says what is wrong.
+fn judge(
+    history: &History,
+    store: MemoryBacking,
+    done: usize,
+    random: &mut Random,
+) -> Result<(), String> {
+    let backing: Arc<dyn Backing> = Arc::new(store);
+    let volume =
+        Volume::open(Arc::clone(&backing), &options()).map_err(|error| error.to_string())?;
+    let report = volume.check(true).map_err(|error| error.to_string())?;
+    if !report.is_fine() {
+        return Err(format!("check: {report:#?}"));
+    }
+    // At least what the last answered flush covered, at most what was begun.
+    let flushed = history
+        .answers
+        .iter()
+        .rposition(|&(events, flush)| flush && events <= done)
+        .map_or(0, |at| at + 1);
+    let begun = history
+        .answers
+        .iter()
+        .position(|&(events, _)| events > done)
+        .map_or(history.answers.len(), |at| at + 1);
+    let found = contents_of(&volume);
+    let model = RamDisk::new(history.settings.size_bytes as usize, 4096);
+    for operation in &history.operations[..flushed] {
+        apply(&model, operation);
+    }
+    // What came after the flush is there as a prefix; with pages written in place, block by block.
+    let mut fits = vec![contents_of(&model) == found];
+    let mut blocks = block_matches(&found, &contents_of(&model));
+    for operation in &history.operations[flushed..begun] {
+        for step in single_steps(operation) {
+            apply(&model, &step);
+            let now = contents_of(&model);
+            fits.push(now == found);
+            for (fit, now) in blocks.iter_mut().zip(block_matches(&found, &now)) {
+                *fit |= now;
+            }
+        }
+    }
+    let in_place = history.settings.persistence == Persistence::Ordered;
+    if let Some(block) = blocks.iter().position(|fit| !fit) {
+        return Err(format!(
+            "block {block} is as it was at no moment between operations {flushed} and {begun}"
+        ));
+    }
+    if !in_place && !fits.contains(&true) {
+        return Err(format!(
+            "the disk is as it was at no moment between operations {flushed} and {begun}"
+        ));
+    }
+    go_on(&volume, &backing, found, random)
+}
+
+/// A volume that came back from a crash works.
+fn go_on(
+    volume: &Volume,
+    backing: &Arc<dyn Backing>,
+    found: Vec<u8>,
+    random: &mut Random,
+) -> Result<(), String> {
+    if random.below(8) != 0 {
+        return Ok(());
+    }
+    let model = RamDisk::new(found.len(), 4096);
+    model.write(0, &found).unwrap();
+    for _ in 0..60 {
+        let operation = operation(random, found.len() as u64, 4096, 200);
+        apply(volume, &operation);
+        apply(&model, &operation);
+    }
+    volume.flush().unwrap();
+    // As after another crash: it is not closed.
+    let again = Volume::open(Arc::clone(backing), &options()).map_err(|error| error.to_string())?;
+    let report = again.check(true).map_err(|error| error.to_string())?;
+    if !report.is_fine() || contents_of(&again) != contents_of(&model) {
+        return Err(format!("after it went on: {report:#?}"));
+    }
+    Ok(())
+}
+
+fn block_matches(found: &[u8], wanted: &[u8]) -> Vec<bool> {
+    found
+        .chunks(BLOCK)
+        .zip(wanted.chunks(BLOCK))
+        .map(|(a, b)| a == b)
+        .collect()
+}
+
+fn crash_everywhere(policy: Policy, persistence: Persistence, seed: u64, states_between: usize) {
+    let history = record(policy, persistence, seed, 0..0);
+    let mut random = Random(seed ^ 0x0c4a_54e5);
+    let mut points: Vec<usize> = (2..=history.events.len())
+        .filter(|&at| history.events[at - 1] == Event::Sync)
+        .collect();
+    for _ in 0..states_between {
+        points.push(2 + random.below(history.events.len() as u64 - 1) as usize);
+    }
+    for done in points {
+        let state = random.0;
+        let store = crashed(&history, done, &mut random);
+        if let Err(error) = judge(&history, store, done, &mut random) {
+            panic!(
+                "{} {} seed {seed}, after event {done} of {} (state {state:#x}, pinned {:?}): {error}",
+                policy.name(),
+                persistence.name(),
+                history.events.len(),
+                history.pinned,
+            );
+        }
+    }
+}
+
+#[test]
+fn thin_survives_crashes() {
+    for policy in Policy::ALL {
+        crash_everywhere(policy, Persistence::Thin, 11, 200);
+    }
+}
+
+#[test]
+fn ordered_survives_crashes() {
+    crash_everywhere(Policy::Full, Persistence::Ordered, 12, 200);
+    crash_everywhere(Policy::Journal, Persistence::Ordered, 13, 100);
+}
+
+#[test]
+fn cow_survives_crashes() {
+    crash_everywhere(Policy::Full, Persistence::Cow, 14, 200);
+    crash_everywhere(Policy::None, Persistence::Cow, 15, 100);
+}
+
+#[test]
+fn a_disk_that_ignores_syncs_is_caught() {
+    for persistence in [Persistence::Thin, Persistence::Ordered, Persistence::Cow] {
+        let history = record(Policy::Full, persistence, 21, 4..10_000);
+        let mut random = Random(5);
+        let caught = (0..60)
+            .filter(|_| {
+                let done = 2 + random.below(history.events.len() as u64 - 1) as usize;
+                let store = crashed(&history, done, &mut random);
+                judge(&history, store, done, &mut random).is_err()
+            })
+            .count();
+        assert!(
+            caught > 20,
+            "{}: caught {caught} times of 60",
+            persistence.name()
+        );
+    }
+}
