@@ -18,6 +18,7 @@ mod error;
 pub mod fingerprint;
 pub mod generations;
 pub mod index;
+pub mod journal;
 pub mod page;
 pub mod pool;
 pub mod records;
