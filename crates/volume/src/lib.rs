@@ -7,7 +7,8 @@
 //! (Ni, ch. 4 and 5) are two of the choices.
 //!
 //! Rooms: [`device`] (what clients see of a disk), [`backing`] (where blocks lie), [`window`], [`tables`],
-//! [`zones`], [`pool`] (the fingerprint pool of WOJ), [`index`] (of fingerprints), [`generations`] (pinned states).
+//! [`zones`], [`pool`] (the fingerprint pool of WOJ), [`index`] (of fingerprints), [`generations`] (pinned states),
+//! [`journal`] (which blocks are a file system's journal), [`trace`] (block traces for experiments).
 
 pub mod address;
 pub mod backing;
@@ -26,6 +27,7 @@ mod settings;
 pub mod stat;
 pub mod superblock;
 pub mod tables;
+pub mod trace;
 mod volume;
 pub mod window;
 pub mod zones;

@@ -62,8 +62,8 @@ impl JournalFinder {
         self.is_stale
     }
 
-    /// Says that `data` was written from a block on. Reads nothing; for a block that no answer rests
-    /// on it costs a few comparisons.
+    /// Says that `data`, whole blocks, was written from a block on. Reads nothing; for a block that no
+    /// answer rests on it costs a few comparisons.
     pub fn on_write(&mut self, block: u64, data: &[u8]) {
         if !self.is_watching() {
             return;
