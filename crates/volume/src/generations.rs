@@ -201,6 +201,15 @@ impl Core {
             .ok_or(VolumeError::NoGeneration(number))
     }
 
+    /// Whether a generation is pinned still.
+    pub(crate) fn check_pinned(&self, number: u32) -> Result<(), VolumeError> {
+        self.check_usable()?;
+        match self.generations[self.generation(number)?].removed_blocks {
+            0 => Ok(()),
+            _ => Err(VolumeError::NoGeneration(number)),
+        }
+    }
+
     /// The tree of the mapping of a pinned generation, and how many blocks it has.
     pub(crate) fn generation_tree(&self, number: u32) -> Result<(MapTree, u64), VolumeError> {
         let generation = &self.generations[self.generation(number)?];
@@ -234,8 +243,8 @@ impl Core {
         Some(self.generations[before].number)
     }
 
-    /// Visits references that only a pinned generation holds: for each generation those that the next newer
-    /// tree does not have and the next older one does not, either.
+    /// Visits references that only pinned generations hold, each once: for each generation those that the
+    /// next newer tree does not have.
     pub(crate) fn visit_exclusive(
         &mut self,
         visit: &mut dyn FnMut(&mut Self, Lba, Reference) -> Result<(), VolumeError>,
@@ -245,7 +254,7 @@ impl Core {
             let (tree, newer) = (self.tree_of(&generation)?, self.newer(position)?);
             for page in 0..tree.leaves.len() {
                 let first = (page * entries_per_page(8)) as u64;
-                for (number, reference) in self.exclusive_in_page(&tree, &newer, page, position)? {
+                for (number, reference) in self.not_in_newer(&tree, &newer, page, None)? {
                     let lba = first + number as u64;
                     if lba >= generation.removed_blocks {
                         visit(self, Lba(lba), reference)?;
@@ -256,16 +265,16 @@ impl Core {
         Ok(())
     }
 
-    /// The same in one page of a tree: entry, reference.
-    fn exclusive_in_page(
+    /// References in a page of a tree that are neither in the next newer one, nor in the pinned generation
+    /// `older`: a reference that is as old as that one is there, too. Entry, reference.
+    fn not_in_newer(
         &mut self,
         tree: &MapTree,
         newer: &Newer,
         page: usize,
-        position: usize,
+        older: Option<u32>,
     ) -> Result<Vec<(usize, Reference)>, VolumeError> {
         let mine = tree.leaves[page];
-        let older = self.older_pin(position);
         let is_older =
             |reference: Reference| older.is_some_and(|pin| reference.generation() <= pin);
         if mine == Reference::NONE || is_older(mine) {
@@ -318,6 +327,7 @@ impl Core {
 
     fn remove_generation(&mut self, position: usize) -> Result<(), VolumeError> {
         let tree = self.tree_of(&self.generations[position])?;
+        let older = self.older_pin(position);
         let per_page = entries_per_page(8) as u64;
         let mut page = (self.generations[position].removed_blocks / per_page) as usize;
         while page < tree.leaves.len() {
@@ -325,7 +335,7 @@ impl Core {
             while page < tree.leaves.len()
                 && self.tables.dirty_pages() < self.tables.dirty_pages_max() / 2
             {
-                for (_, reference) in self.exclusive_in_page(&tree, &newer, page, position)? {
+                for (_, reference) in self.not_in_newer(&tree, &newer, page, older)? {
                     if let Some(pba) = reference.pba() {
                         self.drop_reference(pba)?;
                     }
@@ -340,7 +350,6 @@ impl Core {
             // Committed above, and not changed since.
             Newer::Current => self.tables.map_tree(),
         };
-        let older = self.older_pin(position);
         let exclusive = |mine: &[Reference], theirs: &[Reference]| {
             mine.iter()
                 .enumerate()

@@ -3,6 +3,7 @@
 use crate::address::{BLOCK_BYTES, PHYSICAL_BLOCKS_MAX};
 use crate::error::VolumeError;
 use crate::fingerprint::FingerprintKind;
+use crate::journal::JournalSetting;
 
 /// Which duplicates are stored once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -168,6 +169,13 @@ impl VolumeSettings {
                 "{} zones before a commit: 1 to 32 are possible",
                 self.commit_zones
             ));
+        }
+        let journal: JournalSetting = self
+            .journal
+            .parse()
+            .map_err(|error| VolumeError::Settings(format!("where the journal is: {error}")))?;
+        if let Err(error) = journal.ranges(self.size_bytes) {
+            return refuse(format!("where the journal is: {error}"));
         }
         if self.journal.len() > crate::superblock::JOURNAL_BYTES_MAX {
             return refuse("the description of the journal is too long".to_owned());

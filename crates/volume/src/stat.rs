@@ -85,3 +85,30 @@ impl Counters {
         Counters::from_values(values)
     }
 }
+
+/// How full a volume is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Blocks of the disk.
+    pub logical_blocks: u64,
+    /// Blocks of the backing store.
+    pub physical_blocks: u64,
+    /// Blocks that hold data, those that wait for a commit to be free included.
+    pub data_blocks: u64,
+    /// Blocks that hold pages of tables.
+    pub page_blocks: u64,
+    /// Zones that hold nothing.
+    pub free_zones: u64,
+    /// Zones of blocks as they are (U-zones).
+    pub data_zones: u64,
+    /// Zones of compressed blocks (C-zones).
+    pub compressed_zones: u64,
+    /// Those of them that may hold what is not committed.
+    pub uncommitted_zones: u64,
+    /// Zones of pages.
+    pub page_zones: u64,
+    /// Bytes of memory that tables, zones and the pool take.
+    pub memory_bytes: u64,
+    /// Blocks of the journal in the pool of WOJ.
+    pub pool_entries: u64,
+}

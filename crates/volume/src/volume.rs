@@ -7,14 +7,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::address::{BLOCK_BYTES, Lba};
 use crate::backing::Backing;
 use crate::check::CheckReport;
-use crate::core::{Core, Recovery, physical_blocks_for, read_superblock};
+use crate::core::{Compaction, Core, Recovery, physical_blocks_for, read_superblock};
 use crate::device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry};
 use crate::error::VolumeError;
 use crate::fingerprint::{Fingerprint, Fingerprinter};
 use crate::generations::Generation;
-use crate::pool::{JournalPool, PoolKind};
+use crate::journal::JournalRanges;
+use crate::pool::PoolKind;
 use crate::settings::{OpenOptions, VolumeSettings};
-use crate::stat::Counters;
+use crate::stat::{Counters, Usage};
 use crate::superblock::Superblock;
 
 /// A deduplicating disk.
@@ -149,13 +150,48 @@ impl Volume {
         self.core().settings().clone()
     }
 
-    /// Says where the journal of the file system is, in blocks of the disk; no range: there is none.
-    /// Blocks of it that are there are known from then on.
+    /// Blocks of the disk that are known to be a file system's journal, and why none are although there
+    /// should be some.
+    #[must_use]
+    pub fn journal(&self) -> (JournalRanges, Option<String>) {
+        let core = self.core();
+        match &core.finder {
+            Some(finder) => (
+                finder.ranges().clone(),
+                finder.problem().map(ToString::to_string),
+            ),
+            None => (JournalRanges::default(), None),
+        }
+    }
+
+    /// What blocks of the journal are recognised by; what is known of them is forgotten.
     ///
     /// # Errors
     /// When the mapping can't be read.
-    pub fn set_journal(&self, kind: PoolKind, ranges: Vec<Range<u64>>) -> Result<(), VolumeError> {
-        self.core().set_journal(kind, ranges)
+    pub fn set_pool_kind(&self, kind: PoolKind) -> Result<(), VolumeError> {
+        self.core().set_pool_kind(kind)
+    }
+
+    /// Moves blocks out of zones that are mostly empty, and gives what is free back to the store.
+    ///
+    /// # Errors
+    /// When blocks can't be read or written.
+    pub fn compact(&self) -> Result<Compaction, VolumeError> {
+        self.core().compact()
+    }
+
+    /// Makes the disk, or what is used of the backing store, larger; the store must be as long already.
+    ///
+    /// # Errors
+    /// When sizes shrink, or the store is shorter.
+    pub fn grow(&self, size_bytes: u64, physical_bytes: u64) -> Result<(), VolumeError> {
+        self.core().grow(size_bytes, physical_bytes)
+    }
+
+    /// How full it is, and what it takes.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.core().usage()
     }
 
     /// Pins the disk as it is; gives the generation's number.
@@ -393,40 +429,5 @@ impl Core {
             Buffered::Untouched => self.mapped(Lba(lba))?.pba().is_some(),
         };
         Ok((is_data, lba + 1))
-    }
-
-    /// Says where the journal is, and takes in what is in it.
-    fn set_journal(&mut self, kind: PoolKind, ranges: Vec<Range<u64>>) -> Result<(), VolumeError> {
-        if !self.settings().policy.has_journal() {
-            return Err(VolumeError::Settings(format!(
-                "policy `{}` does not look at journals",
-                self.settings().policy.name()
-            )));
-        }
-        self.close_window()?;
-        let logical = self.settings().logical_blocks();
-        let ranges: Vec<_> = ranges
-            .into_iter()
-            .map(|range| range.start.min(logical)..range.end.min(logical))
-            .filter(|range| !range.is_empty())
-            .collect();
-        if ranges.is_empty() {
-            self.pool = None;
-            return Ok(());
-        }
-        let mut pool = JournalPool::new(kind, ranges);
-        if kind == PoolKind::Whole {
-            for lba in pool.ranges().to_vec().into_iter().flatten().map(Lba) {
-                let Some(pba) = self.mapped(lba)?.pba() else {
-                    continue;
-                };
-                let record = crate::records::record(&mut self.tables, pba)?;
-                if record.references == 1 && record.fingerprint != Fingerprint::UNKNOWN {
-                    pool.insert(lba, record.fingerprint);
-                }
-            }
-        }
-        self.pool = Some(pool);
-        Ok(())
     }
 }

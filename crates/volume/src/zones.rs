@@ -237,6 +237,13 @@ impl PageSpace {
         self.free_blocks
     }
 
+    /// Blocks that are taken.
+    #[must_use]
+    pub fn taken_blocks(&self) -> u64 {
+        let all: usize = self.zones.values().map(Vec::len).sum();
+        (all - self.free_blocks) as u64
+    }
+
     /// A zone of pages, all free.
     pub fn add_zone(&mut self, zone: usize, zone_blocks: u32) {
         let before = self.zones.insert(zone, vec![false; zone_blocks as usize]);

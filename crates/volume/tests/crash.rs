@@ -45,11 +45,6 @@ fn record(
     recorder.read_at(0, &mut start).unwrap();
     recorder.ignore_syncs(ignored);
     let volume = Volume::open(Arc::new(recorder.clone()), &options()).unwrap();
-    if policy.has_journal() {
-        volume
-            .set_journal(Default::default(), vec![100..150, 150..200])
-            .unwrap();
-    }
     let mut random = Random(seed);
     let (mut operations, mut answers) = (Vec::new(), Vec::new());
     let mut pinned = None;
@@ -256,19 +251,19 @@ fn crash_everywhere(policy: Policy, persistence: Persistence, seed: u64, states_
 #[test]
 fn thin_survives_crashes() {
     for policy in Policy::ALL {
-        crash_everywhere(policy, Persistence::Thin, 11, 200);
+        crash_everywhere(policy, Persistence::Thin, 11, 80);
     }
 }
 
 #[test]
 fn ordered_survives_crashes() {
-    crash_everywhere(Policy::Full, Persistence::Ordered, 12, 200);
+    crash_everywhere(Policy::Full, Persistence::Ordered, 12, 100);
     crash_everywhere(Policy::Journal, Persistence::Ordered, 13, 100);
 }
 
 #[test]
 fn cow_survives_crashes() {
-    crash_everywhere(Policy::Full, Persistence::Cow, 14, 200);
+    crash_everywhere(Policy::Full, Persistence::Cow, 14, 100);
     crash_everywhere(Policy::None, Persistence::Cow, 15, 100);
 }
 

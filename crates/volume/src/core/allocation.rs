@@ -89,14 +89,28 @@ impl Core {
                 return Ok(pba);
             }
             let current = self.data_zone.take().map(|open| open.zone);
-            let zone = match self.is_short() {
-                false => self.zones.take_free(ZoneKind::Data),
-                true => None,
+            let compacts = !self.closed_zones.is_empty();
+            let fuller = |core: &Self| {
+                core.zones.most_free(ZoneKind::Data, |zone| {
+                    Some(zone) != current && !core.closed_zones.contains(&zone)
+                })
+            };
+            // Where there is room, a zone of its own: what is written together lies together. What is moved
+            // goes where room is left.
+            let zone = if compacts || self.is_short() {
+                fuller(self)
+            } else {
+                None
             };
             let zone = zone
+                .or_else(|| match self.is_short() {
+                    false => self.zones.take_free(ZoneKind::Data),
+                    true => None,
+                })
                 .or_else(|| {
-                    self.zones
-                        .most_free(ZoneKind::Data, |zone| Some(zone) != current)
+                    self.zones.most_free(ZoneKind::Data, |zone| {
+                        Some(zone) != current && !self.closed_zones.contains(&zone)
+                    })
                 })
                 .ok_or_else(|| VolumeError::Full("no zone has a free block".to_owned()))?;
             self.data_zone = Some(self.open_zone(zone)?);

@@ -29,8 +29,8 @@ fn parts_alone(entries: usize) -> usize {
 
 /// What closing a window finds out.
 #[derive(Debug, Default)]
-struct Closing {
-    entries: Vec<Entry>,
+pub(super) struct Closing {
+    pub(super) entries: Vec<Entry>,
     /// Blocks as they are: where to, and where in the window.
     plain: Vec<(Pba, u32)>,
     /// Compressed blocks.
@@ -55,15 +55,10 @@ impl Core {
     fn close_whole(&mut self) -> Result<(), VolumeError> {
         let live = |change: &&Change| **change != Change::Gone;
         let expected = self.buffer.changes().iter().filter(live).count();
-        let thin = self.persistence() == Persistence::Thin;
-        if (thin && self.part_places() < (2 * parts_alone(expected) + 8) as u64)
-            || self.tables.dirty_pages() + 4 * expected > self.tables.dirty_pages_max()
-        {
-            self.commit(false)?;
-        }
+        self.prepare_window(expected)?;
         let mut closing = Closing::default();
         let changes = self.buffer.changes().to_vec();
-        let wants_room = thin && !self.is_short();
+        let wants_room = self.persistence() == Persistence::Thin && !self.is_short();
         for change in changes {
             let entry = match change {
                 Change::Gone => continue,
@@ -88,18 +83,34 @@ impl Core {
             self.apply(&entry)?;
             closing.entries.push(entry);
         }
+        self.finish_window(&closing)
+    }
+
+    /// Commits if a window of so many entries could not be written, or its pages not be kept.
+    pub(super) fn prepare_window(&mut self, entries: usize) -> Result<(), VolumeError> {
+        let thin = self.persistence() == Persistence::Thin;
+        if (thin && self.part_places() < (2 * parts_alone(entries) + 8) as u64)
+            || self.tables.dirty_pages() + 4 * entries > self.tables.dirty_pages_max()
+        {
+            self.commit(false)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a window whose entries are in the tables already.
+    pub(super) fn finish_window(&mut self, closing: &Closing) -> Result<(), VolumeError> {
         self.window += 1;
         self.counters.windows += 1;
         match self.persistence() {
-            Persistence::Thin => self.write_thin(&closing)?,
-            Persistence::Ordered => self.write_ordered(&closing)?,
+            Persistence::Thin => self.write_thin(closing)?,
+            Persistence::Ordered => self.write_ordered(closing)?,
             Persistence::Cow => {
-                self.write_plain(&closing)?;
+                self.write_plain(closing)?;
                 self.buffer.clear();
                 self.commit(false)?;
             }
             Persistence::Ram => {
-                self.write_plain(&closing)?;
+                self.write_plain(closing)?;
                 self.free_freed();
                 self.unsynced = true;
             }
@@ -241,7 +252,7 @@ impl Core {
     }
 
     /// A place for a new block, compressed if its window needs room for entries.
-    fn place_new(
+    pub(super) fn place_new(
         &mut self,
         place: u32,
         room_wanted: usize,
@@ -336,18 +347,22 @@ impl Core {
         Ok(())
     }
 
+    /// Whether blocks are being written to a zone.
+    pub(super) fn is_open(&self, zone: usize) -> bool {
+        [&self.data_zone, &self.compressed_zone]
+            .into_iter()
+            .flatten()
+            .any(|open| open.zone == zone)
+            || self.compressed_next.contains(&zone)
+    }
+
     /// What nothing refers to any more can be used again.
     pub(super) fn free_freed(&mut self) {
         for pba in std::mem::take(&mut self.freed) {
             let number = self.zones.of(pba);
             let mut zone = self.zones.get(number);
             zone.free_blocks += 1;
-            let is_open = [&self.data_zone, &self.compressed_zone]
-                .into_iter()
-                .flatten()
-                .any(|open| open.zone == number)
-                || self.compressed_next.contains(&number);
-            if u32::from(zone.free_blocks) == self.zones.zone_blocks() && !is_open {
+            if u32::from(zone.free_blocks) == self.zones.zone_blocks() && !self.is_open(number) {
                 zone.kind = crate::zones::ZoneKind::Free;
             }
             self.zones.set(number, zone);

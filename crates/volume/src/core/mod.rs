@@ -18,9 +18,13 @@
 mod allocation;
 mod closing;
 mod commit;
+mod compaction;
+mod journalling;
 mod mapping;
 mod recovery;
+mod resizing;
 
+pub use compaction::Compaction;
 pub use recovery::Recovery;
 pub(crate) use recovery::{page_references, read_superblock};
 
@@ -32,9 +36,10 @@ use crate::error::VolumeError;
 use crate::fingerprint::Fingerprinter;
 use crate::generations::Generation;
 use crate::index;
-use crate::pool::JournalPool;
+use crate::journal::JournalFinder;
+use crate::pool::{JournalPool, PoolKind};
 use crate::settings::{Persistence, VolumeSettings};
-use crate::stat::Counters;
+use crate::stat::{Counters, Usage};
 use crate::superblock::Superblock;
 use crate::tables::{TableKind, Tables, tree_shape};
 use crate::window::buffer::{Buffered, WindowBuffer};
@@ -53,6 +58,10 @@ pub struct Core {
     pub(crate) fingerprinter: Fingerprinter,
     pub(crate) generations: Vec<Generation>,
     pub(crate) pool: Option<JournalPool>,
+    /// What blocks of the journal are recognised by.
+    pub(crate) pool_kind: PoolKind,
+    /// Keeps the pool's ranges true; `None` where the policy looks at no journal.
+    pub(crate) finder: Option<JournalFinder>,
     pub(crate) counters: Counters,
     buffer: WindowBuffer,
     /// The newest closed window.
@@ -67,6 +76,8 @@ pub struct Core {
     compressed_next: Vec<usize>,
     /// Blocks that nothing refers to any more, free after the next commit.
     freed: Vec<Pba>,
+    /// Zones that are being emptied: nothing is put there.
+    closed_zones: Vec<usize>,
     /// Why nothing is changed any more.
     failed: Option<String>,
     read_only: bool,
@@ -118,11 +129,18 @@ impl Core {
         read_only: bool,
     ) -> Self {
         let settings = &superblock.settings;
-        let entries = table_entries(
+        let mut entries = table_entries(
             settings.logical_blocks(),
             superblock.physical_blocks,
             settings.zone_blocks,
         );
+        // After the store has grown there may be fewer buckets than a new one would have.
+        let index = TableKind::Index;
+        let stored = superblock.tables.iter();
+        if let Some(root) = stored.clone().find(|root| root.table == index as u8) {
+            let bounds = 1..=superblock.physical_blocks;
+            entries[index.index()] = root.entries.clamp(*bounds.start(), *bounds.end());
+        }
         let zones = Zones::new(settings.zone_blocks, entries[3] as usize);
         Self {
             tables: Tables::new(Arc::clone(&backing), entries, cache_bytes),
@@ -131,6 +149,8 @@ impl Core {
             fingerprinter: Fingerprinter::new(settings.fingerprint, superblock.fingerprint_key),
             generations: Vec::new(),
             pool: None,
+            pool_kind: PoolKind::default(),
+            finder: None,
             counters: superblock.counters,
             buffer: WindowBuffer::new(settings.window_blocks as usize),
             window: superblock.committed_window,
@@ -140,6 +160,7 @@ impl Core {
             compressed_zone: None,
             compressed_next: Vec::new(),
             freed: Vec::new(),
+            closed_zones: Vec::new(),
             failed: None,
             read_only,
             backing,
@@ -161,6 +182,39 @@ impl Core {
             Some(why) => Err(VolumeError::Failed(why.clone())),
             None => Ok(()),
         }
+    }
+
+    /// See [`crate::Volume::usage`].
+    pub(crate) fn usage(&self) -> Usage {
+        let zone_blocks = u64::from(self.zones.zone_blocks());
+        let mut usage = Usage {
+            logical_blocks: self.settings().logical_blocks(),
+            physical_blocks: self.superblock.physical_blocks,
+            page_blocks: self.space.taken_blocks(),
+            memory_bytes: self.tables.memory_bytes()
+                + 16 * self.zones.count() as u64
+                + self.pool.as_ref().map_or(0, |pool| pool.memory_bytes().1),
+            pool_entries: self.pool.as_ref().map_or(0, JournalPool::len) as u64,
+            ..Usage::default()
+        };
+        for number in 1..self.zones.count() {
+            let zone = self.zones.get(number);
+            let used = zone_blocks - u64::from(zone.free_blocks);
+            match zone.kind {
+                ZoneKind::Free => usage.free_zones += 1,
+                ZoneKind::Data => {
+                    usage.data_zones += 1;
+                    usage.data_blocks += used;
+                }
+                ZoneKind::Compressed => {
+                    usage.compressed_zones += 1;
+                    usage.data_blocks += used;
+                }
+                ZoneKind::Pages => usage.page_zones += 1,
+            }
+        }
+        usage.uncommitted_zones = self.superblock.uncommitted_zones.len() as u64;
+        usage
     }
 
     /// Blocks that are free after the next commit.
@@ -212,6 +266,9 @@ impl Core {
         self.make_room(1)?;
         self.buffer.write(lba, fingerprint, bytes);
         self.counters.user_blocks_written += 1;
+        if let Some(finder) = &mut self.finder {
+            finder.on_write(lba.0, bytes);
+        }
         if self.buffer.is_full() {
             self.close_window()?;
         }
@@ -238,6 +295,9 @@ impl Core {
             start = stop;
         }
         self.counters.user_blocks_unmapped += blocks;
+        if let Some(finder) = &mut self.finder {
+            finder.on_zeroes(lba.0..lba.0 + blocks);
+        }
         Ok(())
     }
 
@@ -360,7 +420,7 @@ impl Core {
         if self.unsynced {
             self.whole(Self::sync)?;
         }
-        Ok(())
+        self.look_for_journal()
     }
 
     /// Makes what was written durable.

@@ -71,12 +71,24 @@ impl Core {
                 recovery.rebuilt = true;
             }
         }
+        if core
+            .settings()
+            .journal
+            .parse::<crate::journal::JournalSetting>()
+            .is_err()
+        {
+            return Err(VolumeError::Damaged(format!(
+                "where the journal is: {:?}",
+                core.settings().journal
+            )));
+        }
         if !options.read_only {
             core.whole(|core| {
                 core.commit(false)?;
                 core.finish_removals()
             })?;
         }
+        core.start_journal()?;
         Ok((core, recovery))
     }
 

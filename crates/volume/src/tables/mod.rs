@@ -82,20 +82,7 @@ impl Tables {
         let tables = TableKind::ALL
             .into_iter()
             .zip(entries)
-            .map(|(kind, entries)| {
-                let mut table = Table {
-                    kind,
-                    entries: 0,
-                    leaves: Vec::new(),
-                    slots: Vec::new(),
-                    directories: Vec::new(),
-                    directory_dirty: Vec::new(),
-                    roots: Vec::new(),
-                    root_dirty: Vec::new(),
-                };
-                table.extend(entries);
-                table
-            })
+            .map(|(kind, entries)| Table::new(kind, entries))
             .collect();
         Self {
             backing,
@@ -126,6 +113,22 @@ impl Tables {
     /// Makes a table longer.
     pub fn extend(&mut self, kind: TableKind, entries: u64) {
         self.tables[kind.index()].extend(entries);
+    }
+
+    /// Makes a table all zeros, of another size. What it had is free after the next commit.
+    pub fn reset(&mut self, kind: TableKind, entries: u64) {
+        let number = kind.index();
+        self.dirty.retain(|(table, _)| *table != number);
+        let table = &mut self.tables[number];
+        for slot in table.slots.iter().copied().filter(|slot| *slot != ABSENT) {
+            self.slots[slot as usize].dirty = false;
+            self.free_slots.push(slot);
+        }
+        for level in [&table.leaves, &table.directories, &table.roots] {
+            self.retired
+                .extend(level.iter().filter_map(|page| page.pba()));
+        }
+        *table = Table::new(kind, entries);
     }
 
     /// Pages that a commit would write, directories and roots included.
@@ -285,6 +288,21 @@ impl Tables {
 }
 
 impl Table {
+    fn new(kind: TableKind, entries: u64) -> Self {
+        let mut table = Self {
+            kind,
+            entries: 0,
+            leaves: Vec::new(),
+            slots: Vec::new(),
+            directories: Vec::new(),
+            directory_dirty: Vec::new(),
+            roots: Vec::new(),
+            root_dirty: Vec::new(),
+        };
+        table.extend(entries);
+        table
+    }
+
     fn extend(&mut self, entries: u64) {
         self.entries = self.entries.max(entries);
         let shape = tree_shape(self.kind, self.entries);

@@ -107,6 +107,13 @@ impl WindowBuffer {
         });
     }
 
+    /// Takes bytes that are no client's change: of a block that moves. Their place.
+    pub fn stash(&mut self, bytes: &[u8]) -> u32 {
+        let place = (self.bytes.len() / BLOCK_BYTES) as u32;
+        self.bytes.extend_from_slice(bytes);
+        place
+    }
+
     /// Makes blocks zeros.
     ///
     /// # Panics

@@ -50,7 +50,7 @@ pub fn small(blocks: u64, policy: Policy, persistence: Persistence) -> VolumeSet
         zone_blocks: 32,
         window_blocks: 16,
         commit_zones: 2,
-        journal: "off".to_owned(),
+        journal: "100-149,160-209".to_owned(),
         ..VolumeSettings::new(blocks * BLOCK as u64)
     }
 }
