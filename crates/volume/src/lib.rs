@@ -20,6 +20,7 @@ pub mod fingerprint;
 pub mod generations;
 pub mod index;
 pub mod journal;
+pub mod nbd;
 pub mod page;
 mod pinned;
 pub mod pool;
