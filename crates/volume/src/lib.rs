@@ -8,7 +8,7 @@
 //!
 //! Rooms: [`device`] (what clients see of a disk), [`backing`] (where blocks lie), [`window`], [`tables`],
 //! [`zones`], [`pool`] (the fingerprint pool of WOJ), [`index`] (of fingerprints), [`generations`] (pinned states),
-//! [`journal`] (which blocks are a file system's journal), [`trace`] (block traces for experiments).
+//! [`journal`] (which blocks are a file system's journal), [`trace`] (block traces for experiments). Fronts: [`nbd`] (network block device) and `fuse` (a file, on Linux).
 
 pub mod address;
 pub mod backing;
@@ -17,6 +17,8 @@ mod core;
 pub mod device;
 mod error;
 pub mod fingerprint;
+#[cfg(target_os = "linux")]
+pub mod fuse;
 pub mod generations;
 pub mod index;
 pub mod journal;
