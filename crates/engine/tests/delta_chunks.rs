@@ -13,7 +13,7 @@ use engine::container::{
     ChunkAddress, ContainerKind, DELTA_DEPTH_MAX, Delta, DeltaMethod, Section,
 };
 use engine::object::MemoryStore;
-use engine::restore::ReadError;
+use engine::restore::{ReadError, WantedChunks};
 use testkit::deltas::{Filling, HandChunk, Storeroom, container, place, store_container};
 
 fn scene() -> (Arc<MemoryStore>, Engine) {
@@ -54,6 +54,40 @@ fn chunks_come_in_any_order_and_to_any_thread() {
         engine::restore::Reader::new(Arc::clone(sparing.reader().unwrap().containers()), 0);
     for (place, bytes, _) in &room.chunks {
         assert_eq!(&sparing.chunk(*place).unwrap()[..], bytes, "{place}");
+    }
+}
+
+#[test]
+fn chunks_are_the_same_whatever_else_is_wanted() {
+    let (store, engine) = scene();
+    let filling = Filling {
+        containers: 4,
+        chunks: 40,
+        depth_max: 2,
+    };
+    let room = Storeroom::random(&engine, 3, filling);
+    let groups = (room.chunks.len() / 5) as u64;
+    for known_every in [1, 3, usize::MAX] {
+        let reader = engine.reader().unwrap();
+        let wanted = WantedChunks::default();
+        let count = room.chunks.len();
+        let in_order = (0..count).map(|number| number * 7 % count);
+        for number in in_order.clone().step_by(known_every) {
+            wanted.add(room.chunks[number].0);
+        }
+        store.reset_counts();
+        for number in in_order {
+            let (place, bytes, _) = &room.chunks[number];
+            let read = reader.chunk_among(*place, &wanted).unwrap();
+            assert_eq!(&read[..], bytes, "{place}");
+            wanted.remove(*place);
+        }
+        // What is known is decompressed at once; a guess that was too short costs one read more.
+        let ranges = store.counts().ranges;
+        match known_every {
+            1 => assert_eq!(ranges, groups),
+            _ => assert!((groups..=2 * groups).contains(&ranges), "{ranges} reads"),
+        }
     }
 }
 

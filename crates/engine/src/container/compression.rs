@@ -1,5 +1,10 @@
 //! Compression of groups: zstd, or stored as they are when that does not help.
 
+use std::io;
+
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+
+use super::metadata::GROUP_BYTES_MAX;
 use crate::format::DecodeError;
 
 /// How the plaintext of a group is stored.
@@ -214,6 +219,67 @@ impl Decompressor {
     }
 }
 
+/// Decompresses fronts of groups, keeping zstd's working memory from one to the next.
+#[derive(Default)]
+pub struct FrontDecompressor(Option<Decoder<'static>>);
+
+/// The window of a group's frame has at most two to the power of so many bytes.
+const GROUP_BYTES_LOG_MAX: u32 = GROUP_BYTES_MAX.trailing_zeros();
+const _: () = assert!(GROUP_BYTES_MAX == 1 << GROUP_BYTES_LOG_MAX);
+
+impl std::fmt::Debug for FrontDecompressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrontDecompressor").finish_non_exhaustive()
+    }
+}
+
+impl FrontDecompressor {
+    /// The first `front_bytes` bytes of a group's plaintext. What follows them is not looked at.
+    ///
+    /// # Errors
+    /// When the stored bytes do not decompress to so many.
+    pub fn decompress(
+        &mut self,
+        compression: Compression,
+        stored: &[u8],
+        front_bytes: usize,
+    ) -> Result<Vec<u8>, DecodeError> {
+        let front = match compression {
+            Compression::Stored => stored[..front_bytes.min(stored.len())].to_vec(),
+            Compression::Zstd => self
+                .inflate(stored, front_bytes)
+                .map_err(|error| DecodeError::new(format!("it does not decompress: {error}")))?,
+        };
+        check_length(&front, front_bytes)?;
+        Ok(front)
+    }
+
+    fn inflate(&mut self, stored: &[u8], front_bytes: usize) -> io::Result<Vec<u8>> {
+        let decoder = match &mut self.0 {
+            Some(decoder) => decoder,
+            none => {
+                let mut decoder = Decoder::new()?;
+                decoder.set_parameter(DParameter::WindowLogMax(GROUP_BYTES_LOG_MAX))?;
+                none.insert(decoder)
+            }
+        };
+        decoder.reinit()?;
+        let mut front = Vec::with_capacity(front_bytes);
+        let mut input = InBuffer::around(stored);
+        let mut output = OutBuffer::around(&mut front);
+        while output.pos() < front_bytes {
+            let before = (input.pos(), output.pos());
+            let left = decoder.run(&mut input, &mut output)?;
+            if left == 0 || before == (input.pos(), output.pos()) {
+                break;
+            }
+        }
+        // The memory may have had room for more.
+        front.truncate(front_bytes);
+        Ok(front)
+    }
+}
+
 fn check_length(plain: &[u8], plain_bytes: usize) -> Result<(), DecodeError> {
     if plain.len() == plain_bytes {
         return Ok(());
@@ -258,6 +324,42 @@ mod tests {
             Compressor::new(CompressionLevel::DEFAULT)
                 .compress(&half)
                 .is_some()
+        );
+    }
+
+    #[test]
+    fn fronts_are_what_the_whole_begins_with() {
+        let mut plain = Vec::new();
+        for number in 0..60_000u32 {
+            plain.extend(blake3::hash(&(number / 3).to_le_bytes()).as_bytes());
+            plain.extend(b"and words");
+        }
+        let stored = Compressor::new(CompressionLevel::DEFAULT)
+            .compress(&plain)
+            .unwrap();
+        let mut fronts = FrontDecompressor::default();
+        let all = plain.len();
+        let lengths = [1, 5000, 128 << 10, (128 << 10) + 1, all / 2, all - 1, all];
+        for bytes in lengths.into_iter().chain(lengths) {
+            let front = fronts.decompress(Compression::Zstd, &stored, bytes);
+            assert!(front.unwrap() == plain[..bytes], "{bytes} bytes");
+            let front = fronts.decompress(Compression::Stored, &plain, bytes);
+            assert!(front.unwrap() == plain[..bytes], "{bytes} bytes");
+            // What is wrong is an error, and harms nothing that follows.
+            let cut_off = &stored[..stored.len() * 9 / 10];
+            assert!(fronts.decompress(Compression::Zstd, cut_off, all).is_err());
+            let garbage = fronts.decompress(Compression::Zstd, &plain[..9000], bytes);
+            assert!(garbage.is_err());
+        }
+        assert!(
+            fronts
+                .decompress(Compression::Zstd, &stored, all + 1)
+                .is_err()
+        );
+        assert!(
+            fronts
+                .decompress(Compression::Stored, &plain, all + 1)
+                .is_err()
         );
     }
 

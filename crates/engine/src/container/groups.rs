@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use super::compression::Decompressor;
+use super::compression::{Decompressor, FrontDecompressor};
 use super::decompress;
 use super::metadata::Section;
 use super::reader::{ContainerReader, LoadedSection};
@@ -192,6 +192,26 @@ impl ContainerReader {
         for read in loaded.section.group_reads(groups, READ_BYTES_MAX) {
             self.read_near_groups(loaded, &read, visit);
         }
+    }
+
+    /// Reads a group of a section, and decompresses the first `front_bytes` bytes of it.
+    ///
+    /// # Errors
+    /// When it can't be read, its seal does not match, or it does not decompress to so many.
+    pub fn read_front(
+        &self,
+        loaded: &LoadedSection,
+        index: usize,
+        front_bytes: usize,
+        decompressor: &mut FrontDecompressor,
+    ) -> Result<Vec<u8>, ObjectError> {
+        let read = GroupRead::spanning(&loaded.section, &[index]);
+        let mut sealed = self.fetch_groups(loaded, &read)?;
+        let stored = unseal(loaded, index, &mut sealed)?;
+        let compression = loaded.section.groups[index].compression;
+        decompressor
+            .decompress(compression, stored, front_bytes)
+            .in_object(loaded.object, "group")
     }
 
     fn read_near_groups(

@@ -16,7 +16,8 @@ mod verify;
 
 pub use builder::{ContainerBuilder, MetadataCount, NewChunk, SealedContainer};
 pub use compression::{
-    Compression, CompressionChoice, CompressionLevel, Compressor, Decompressor, decompress,
+    Compression, CompressionChoice, CompressionLevel, Compressor, Decompressor, FrontDecompressor,
+    decompress,
 };
 pub use delta_columns::{DELTA_DEPTH_MAX, Delta, DeltaMethod, Features, SUPER_FEATURES_MAX};
 pub(crate) use groups::READ_BYTES_MAX;

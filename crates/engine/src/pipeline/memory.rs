@@ -22,8 +22,8 @@
 //! Metadata that waits to be looked at for bases of deltas may take a quarter of `locality_bytes` more.
 //!
 //! A thing that is larger than a share goes through alone. Beside the total stand one open group
-//! and two open containers, the working memory of each compressor, and entries of the snapshot's
-//! tree that wait for their chunks to be placed.
+//! and two open containers, the working memory of each compressor, a group's length for each thread that
+//! opens groups of bases, and entries of the snapshot's tree that wait for their chunks to be placed.
 
 /// The shares of a total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

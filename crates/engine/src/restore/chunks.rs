@@ -6,13 +6,15 @@
 //! most [`DELTA_DEPTH_MAX`](crate::container::DELTA_DEPTH_MAX) deltas, and makes of a circle an error.
 //!
 //! Groups come through the reader's cache: neighbours asked for one after the other, by whatever threads,
-//! cost one read and one decompression a group.
+//! cost one read and one decompression a group. Who knows what will be asked for soon
+//! ([`WantedChunks`]) has no more of a group decompressed than that.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use super::group_cache::CachedGroup;
 use super::reader::{ReadError, Reader};
+use super::wanted::WantedChunks;
 use crate::container::{
     ChunkAddress, ContainerKind, ContainerReader, Delta, LoadedSection, Section,
 };
@@ -97,6 +99,9 @@ pub(super) fn check_base(section: &Section, delta: &Delta) -> Result<usize, Read
     }
 }
 
+/// Less than this share of a group is decompressed alone: zstd copies such a front once more.
+const FRONT_SHARE: (usize, usize) = (7, 8);
+
 impl Reader {
     /// The chunk in that place. Several threads may ask at once.
     ///
@@ -104,10 +109,32 @@ impl Reader {
     /// When there is none, it can't be read, or it is not what was stored; the same for the bases of one
     /// that is stored as a delta.
     pub fn chunk(&self, address: ChunkAddress) -> Result<ChunkBytes, ReadError> {
+        self.stored_chunk(self.located(address)?)
+    }
+
+    /// The same; of its group as much is decompressed as this one and `wanted` ones need.
+    ///
+    /// # Errors
+    /// As [`Reader::chunk`].
+    pub fn chunk_among(
+        &self,
+        address: ChunkAddress,
+        wanted: &WantedChunks,
+    ) -> Result<ChunkBytes, ReadError> {
+        let chunk = self.located(address)?;
+        if chunk.delta().is_some() {
+            return self.stored_chunk(chunk);
+        }
+        let bytes = self.stored_bytes(&chunk, Some(wanted))?;
+        self.verify(&chunk, &bytes)?;
+        Ok(bytes)
+    }
+
+    fn located(&self, address: ChunkAddress) -> Result<StoredChunk, ReadError> {
         let loaded = self.containers().section(address.container)?;
         let found = loaded.section.chunk_in(address.slot);
         let chunk = found.ok_or(ReadError::NoChunk(address))?;
-        self.stored_chunk(StoredChunk { loaded, chunk })
+        Ok(StoredChunk { loaded, chunk })
     }
 
     pub(super) fn stored_chunk(&self, wanted: StoredChunk) -> Result<ChunkBytes, ReadError> {
@@ -118,7 +145,7 @@ impl Reader {
             chain.push((std::mem::replace(&mut root, base), delta));
         }
         if chain.is_empty() {
-            let bytes = self.stored_bytes(&root)?;
+            let bytes = self.stored_bytes(&root, None)?;
             self.verify(&root, &bytes)?;
             return Ok(bytes);
         }
@@ -140,7 +167,7 @@ impl Reader {
             address if address == wanted => error,
             address => ReadError::base(wanted, address, error),
         };
-        let read = |chunk: &StoredChunk| self.stored_bytes(chunk).map_err(|e| fail(e, chunk));
+        let read = |chunk: &StoredChunk| self.stored_bytes(chunk, None).map_err(|e| fail(e, chunk));
         let mut bytes = read(root)?;
         if verify_all {
             self.verify(root, &bytes).map_err(|e| fail(e, root))?;
@@ -183,22 +210,61 @@ impl Reader {
         Ok(containers.verify_chunk(&chunk.loaded, chunk.chunk, bytes)?)
     }
 
-    /// What is stored of a chunk, itself or a delta, out of its group.
-    fn stored_bytes(&self, chunk: &StoredChunk) -> Result<ChunkBytes, ReadError> {
+    /// What is stored of a chunk, itself or a delta, out of its group. Of the group all is decompressed,
+    /// or, at first, as much as it and the wanted chunks need.
+    fn stored_bytes(
+        &self,
+        chunk: &StoredChunk,
+        wanted: Option<&WantedChunks>,
+    ) -> Result<ChunkBytes, ReadError> {
         let section = &chunk.loaded.section;
         let index = section.group_of(chunk.chunk);
-        let open = || {
-            let mut outcome = None;
-            let containers = self.containers();
-            containers.read_groups(&chunk.loaded, &[index], &mut |_, plain| {
-                outcome = Some(plain);
-            });
-            let plain = outcome.expect("a group asked for is visited")?;
+        let is_enough = |group: &CachedGroup| group.places.of(chunk.chunk).end <= group.plain.len();
+        let open = |was_short: bool| {
             let places = section.places_in(index);
+            let front_bytes = match wanted {
+                Some(wanted) if !was_short => {
+                    let last = last_wanted(section, index, wanted);
+                    places
+                        .of(last.map_or(chunk.chunk, |last| last.max(chunk.chunk)))
+                        .end
+                }
+                _ => usize::MAX,
+            };
+            let plain = self.open_group(&chunk.loaded, index, front_bytes)?;
             Ok::<_, ObjectError>(CachedGroup { plain, places })
         };
-        let group = self.groups().get((section.id, index), open)?;
+        let group = self.groups().get((section.id, index), is_enough, open)?;
         let range = group.places.of(chunk.chunk);
         Ok(ChunkBytes(Bytes::OfGroup(group, range)))
     }
+
+    /// A group's plaintext, or only the front of it where that is much less.
+    fn open_group(
+        &self,
+        loaded: &LoadedSection,
+        index: usize,
+        front_bytes: usize,
+    ) -> Result<Vec<u8>, ObjectError> {
+        let containers = self.containers();
+        let plain_bytes = loaded.section.groups[index].plain_bytes as usize;
+        if front_bytes < plain_bytes / FRONT_SHARE.1 * FRONT_SHARE.0 {
+            let mut decompressor = self.idle_fronts().pop().unwrap_or_default();
+            let front = containers.read_front(loaded, index, front_bytes, &mut decompressor);
+            self.idle_fronts().push(decompressor);
+            return front;
+        }
+        let mut outcome = None;
+        containers.read_groups(loaded, &[index], &mut |_, plain| outcome = Some(plain));
+        outcome.expect("a group asked for is visited")
+    }
+}
+
+/// The last chunk of a group that is wanted.
+fn last_wanted(section: &Section, group: usize, wanted: &WantedChunks) -> Option<usize> {
+    let group = &section.groups[group];
+    let first = group.first_chunk as usize;
+    let last = first + group.chunk_count as usize - 1;
+    let slots = section.slots[first]..=section.slots[last];
+    section.chunk_in(wanted.last_in(section.id, &slots)?)
 }

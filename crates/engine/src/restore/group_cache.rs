@@ -1,8 +1,9 @@
 //! Decompressed groups used lately, shared by threads.
 //!
 //! A group is opened by the first thread that asks for it; others that ask meanwhile wait for that one.
-//! Nothing is read, unsealed or decompressed under the lock. Bounded in bytes, but for one group;
-//! first in, first out with a second chance.
+//! Nothing is read, unsealed or decompressed under the lock. Of a group only the front may be here; who
+//! needs more than that opens it again. Bounded in bytes, but for one group; first in, first out with a
+//! second chance.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ type Key = (ContainerId, usize);
 /// A group in memory. Its seal was right; its chunks are not compared with their fingerprints.
 #[derive(Debug)]
 pub(super) struct CachedGroup {
+    /// Its plaintext, or the front of it.
     pub plain: Vec<u8>,
     pub places: ChunkPlaces,
 }
@@ -83,15 +85,18 @@ impl GroupCache {
         }
     }
 
-    /// The group, which `open` opens if it is not here and nobody is at it.
+    /// The group, or as much of it as `is_enough`, which `open` opens if that is not here and nobody is at
+    /// it. `open` is told whether too little of it was here: then it opens all.
     pub fn get<E>(
         &self,
         key: Key,
-        open: impl FnOnce() -> Result<CachedGroup, E>,
+        is_enough: impl Fn(&CachedGroup) -> bool,
+        open: impl FnOnce(bool) -> Result<CachedGroup, E>,
     ) -> Result<Arc<CachedGroup>, E> {
         let mut state = self.lock();
-        loop {
+        let was_short = loop {
             match state.groups.get_mut(&key) {
+                Some(Known::Here { group, .. }) if !is_enough(group) => break true,
                 Some(Known::Here { group, used_again }) => {
                     *used_again = true;
                     return Ok(Arc::clone(group));
@@ -100,13 +105,14 @@ impl GroupCache {
                     let waited = self.opened.wait(state);
                     state = waited.unwrap_or_else(PoisonError::into_inner);
                 }
-                None => break,
+                None => break false,
             }
-        }
+        };
+        state.forget(&key);
         state.groups.insert(key, Known::Opening);
         drop(state);
         let _opening = Opening { cache: self, key };
-        let group = Arc::new(open()?);
+        let group = Arc::new(open(was_short)?);
         self.lock().insert(key, Arc::clone(&group));
         Ok(group)
     }
@@ -117,6 +123,14 @@ impl GroupCache {
 }
 
 impl State {
+    /// Drops a group that is here.
+    fn forget(&mut self, key: &Key) {
+        if let Some(Known::Here { group, .. }) = self.groups.remove(key) {
+            self.used_bytes -= group.memory_bytes();
+            self.queue.retain(|queued| queued != key);
+        }
+    }
+
     fn insert(&mut self, key: Key, group: Arc<CachedGroup>) {
         self.used_bytes += group.memory_bytes();
         self.queue.push_back(key);
@@ -184,12 +198,15 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for number in 0..20 {
-                        let open = || {
+                        let open = |_| {
                             opened.fetch_add(1, Ordering::Relaxed);
                             thread::yield_now();
                             Ok::<_, Infallible>(group(&section))
                         };
-                        assert_eq!(cache.get(key(number), open).unwrap().plain.len(), 1000);
+                        assert_eq!(
+                            cache.get(key(number), |_| true, open).unwrap().plain.len(),
+                            1000
+                        );
                     }
                 });
             }
@@ -203,11 +220,11 @@ mod tests {
         let cache = GroupCache::new(5000);
         let opened = AtomicUsize::new(0);
         let get = |number| {
-            let open = || {
+            let open = |_| {
                 opened.fetch_add(1, Ordering::Relaxed);
                 Ok::<_, Infallible>(group(&section))
             };
-            cache.get(key(number), open).unwrap();
+            cache.get(key(number), |_| true, open).unwrap();
         };
         for number in 0..50 {
             get(number);
@@ -220,20 +237,45 @@ mod tests {
     }
 
     #[test]
+    fn a_front_serves_until_more_is_needed() {
+        let section = section();
+        let cache = GroupCache::new(5000);
+        let get = |needed_bytes, opened_bytes, short| {
+            let open = |was_short| {
+                assert_eq!(Some(was_short), short, "{needed_bytes}");
+                let mut group = group(&section);
+                group.plain = vec![7; opened_bytes];
+                Ok::<_, Infallible>(group)
+            };
+            let is_enough = |group: &CachedGroup| needed_bytes <= group.plain.len();
+            let group = cache.get(key(1), is_enough, open).unwrap();
+            assert!(group.plain.len() >= needed_bytes);
+            let state = cache.lock();
+            assert_eq!(state.used_bytes, group.memory_bytes());
+            assert_eq!((state.groups.len(), state.queue.len()), (1, 1));
+        };
+        get(100, 300, Some(false));
+        get(300, 0, None);
+        get(301, 1000, Some(true));
+        get(1000, 0, None);
+        get(1, 0, None);
+    }
+
+    #[test]
     fn others_may_try_after_a_failure() {
         let section = section();
         let cache = GroupCache::new(5000);
         assert_eq!(
-            cache.get(key(1), || Err("not there")).err(),
+            cache.get(key(1), |_| true, |_| Err("not there")).err(),
             Some("not there")
         );
         let panics = || {
             cache
-                .get::<()>(key(1), || panic!("meant to happen"))
+                .get::<()>(key(1), |_| true, |_| panic!("meant to happen"))
                 .is_ok()
         };
         assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
-        let outcome = cache.get(key(1), || Ok::<_, Infallible>(group(&section)));
+        let outcome = cache.get(key(1), |_| true, |_| Ok::<_, Infallible>(group(&section)));
         assert!(outcome.is_ok());
     }
 }

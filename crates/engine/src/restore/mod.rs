@@ -14,6 +14,7 @@ mod plan;
 mod reader;
 mod restoring;
 mod verify;
+mod wanted;
 
 pub use bases::{WrongBase, wrong_bases};
 pub use chunks::ChunkBytes;
@@ -24,3 +25,4 @@ pub use plan::{ChunkSink, PlannedStep, RestorePlan, StreamParts, StreamPlanner};
 pub(crate) use reader::add_to_check;
 pub use reader::{LocatedRun, ReadError, Reader, Runs, StreamReader};
 pub use verify::{VerifySink, verify_objects};
+pub use wanted::WantedChunks;

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::io::{self, Read};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::chunks::{ChunkBytes, StoredChunk};
 use super::group_cache::GroupCache;
-use crate::container::{ChunkAddress, ContainerId, ContainerReader, LoadedSection, Slot};
+use crate::container::{
+    ChunkAddress, ContainerId, ContainerReader, FrontDecompressor, LoadedSection, Slot,
+};
 use crate::fingerprint::{CheckValue, StreamCheck};
 use crate::format::{DecodeError, Decoder, ObjectError};
 use crate::recipe::{ContainerTable, Recipe, Run};
@@ -105,6 +107,8 @@ pub struct Reader {
     containers: Arc<ContainerReader>,
     groups: Arc<GroupCache>,
     deltas: Arc<Undelta>,
+    /// As many as were at work at a time.
+    fronts: Arc<Mutex<Vec<FrontDecompressor>>>,
 }
 
 impl Reader {
@@ -115,6 +119,7 @@ impl Reader {
             containers,
             groups: Arc::new(GroupCache::new(cache_bytes)),
             deltas: Arc::default(),
+            fronts: Arc::default(),
         }
     }
 
@@ -199,6 +204,11 @@ impl Reader {
 
     pub(super) fn groups(&self) -> &GroupCache {
         &self.groups
+    }
+
+    /// Decompressors that nobody uses.
+    pub(super) fn idle_fronts(&self) -> MutexGuard<'_, Vec<FrontDecompressor>> {
+        self.fronts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What applies deltas.

@@ -3,6 +3,9 @@
 //! Enter: batches of chunks, each with its base: bytes in memory, or an address to read it from. Leave:
 //! for each chunk a delta, or, where that would not be much smaller, the chunk. A base that can't be
 //! read, or is not what it was, is no reason to fail: the chunk is stored whole.
+//!
+//! Whoever hands batches on notes the bases that must be read, so that their groups are decompressed no
+//! further than the batches on their way need.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +20,7 @@ use crate::pipeline::ordered::{Emitter, OrderedPool, PoolOptions, ordered_pool};
 use crate::pipeline::packer::BasePlace;
 use crate::pipeline::put_pool::PutPool;
 use crate::pipeline::stages::{Stage, Stages};
-use crate::restore::Reader;
+use crate::restore::{Reader, WantedChunks};
 use crate::similarity::delta::DeltaEncoder;
 use crate::similarity::prefix::PrefixEncoder;
 
@@ -93,6 +96,7 @@ struct Encoder {
     instructions: DeltaEncoder,
     prefix: PrefixEncoder,
     reader: Reader,
+    wanted: Arc<WantedChunks>,
     puts: PutPool,
 }
 
@@ -101,6 +105,7 @@ pub fn start_encoding(
     settings: &EngineSettings,
     with: &DeltaSettings,
     reader: &Reader,
+    wanted: &Arc<WantedChunks>,
     puts: &PutPool,
     stages: &Stages,
     failure: &Failure,
@@ -114,6 +119,7 @@ pub fn start_encoding(
     failure.watch(&options.budget);
     let (method, reader, puts, stages) =
         (with.method, reader.clone(), puts.clone(), stages.clone());
+    let wanted = Arc::clone(wanted);
     ordered_pool(&options, move || {
         let mut encoder = Encoder {
             method,
@@ -122,6 +128,7 @@ pub fn start_encoding(
                 CompressionLevel::new(PREFIX_LEVEL).unwrap_or(CompressionLevel::DEFAULT),
             ),
             reader: reader.clone(),
+            wanted: Arc::clone(&wanted),
             puts: puts.clone(),
         };
         let stages = stages.clone();
@@ -182,7 +189,9 @@ impl Encoder {
                 if matches!(draft.base_bytes, BaseBytes::Sealed(_)) {
                     self.puts.wait_for(address.container.own_object());
                 }
-                match self.reader.chunk(*address) {
+                let found = self.reader.chunk_among(*address, &self.wanted);
+                self.wanted.remove(*address);
+                match found {
                     Ok(bytes) => {
                         read = bytes;
                         &read[..]

@@ -49,7 +49,7 @@ use crate::engine::EngineSettings;
 use crate::fingerprint::Fingerprint;
 use crate::format::ObjectError;
 use crate::index::Index;
-use crate::restore::Reader;
+use crate::restore::{Reader, WantedChunks};
 use crate::similarity::base_choice::BaseChoice;
 use crate::similarity::{Detection, DetectionError, Detector};
 
@@ -141,6 +141,8 @@ pub(super) struct DeltaStage {
     /// New chunks that are stored whole, and those that are deltas.
     whole: RecentEnds,
     deltas: RecentChunks,
+    /// Bases that encoders will read.
+    wanted: Arc<WantedChunks>,
     batch: Vec<DeltaDraft>,
     batch_bytes: Vec<u8>,
     next_sequence: u64,
@@ -183,7 +185,8 @@ impl DeltaStage {
         } = parts;
         let shares = settings.shares();
         let search = BaseSearch::new(with, shares.feature_bytes)?;
-        let encoding = start_encoding(settings, with, reader, puts, stages, failure);
+        let wanted = Arc::new(WantedChunks::default());
+        let encoding = start_encoding(settings, with, reader, &wanted, puts, stages, failure);
         let (jobs, done) = encoding.map_err(WriteError::Threads)?;
         let placements = Arc::clone(&packer.placements);
         let packer = DeltaPacker { packer };
@@ -195,6 +198,7 @@ impl DeltaStage {
             search,
             whole: RecentEnds::new(shares.recent_bytes / 2),
             deltas: RecentChunks::new(shares.recent_bytes),
+            wanted,
             batch: Vec::new(),
             batch_bytes: Vec::new(),
             next_sequence: 0,
@@ -271,6 +275,9 @@ impl DeltaStage {
             false => Vec::new(),
         };
         self.search.stored(ContainerKind::Deltas, sequence, depth);
+        if let BaseBytes::Stored(address) | BaseBytes::Sealed(address) = base_bytes {
+            self.wanted.add(address);
+        }
         self.batch_bytes.extend_from_slice(chunk);
         self.batch.push(DeltaDraft {
             fingerprint,
