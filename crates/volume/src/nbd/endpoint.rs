@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::Mode;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::NbdError;
 
@@ -179,6 +180,16 @@ impl Stream {
             stream.set_nodelay(true)?;
         }
         either!(self, stream => stream.set_nonblocking(false))
+    }
+
+    /// Reads what has come; `None` when nothing has.
+    pub fn read_now(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let socket = either!(self, stream => stream.as_fd());
+        match rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT) {
+            Ok((count, _)) => Ok(Some(count)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Ends one direction or both, for whoever reads or writes at the moment, too.

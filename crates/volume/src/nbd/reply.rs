@@ -11,6 +11,9 @@ use super::protocol::{self, CHUNK_MAGIC, Errno, SIMPLE_REPLY_MAGIC, chunk};
 /// Most bytes of a message to people.
 const MESSAGE_BYTES_MAX: usize = 1024;
 
+/// Room that a reply without data takes behind its header, at most.
+pub(super) const ERROR_BYTES_MAX: usize = 6 + MESSAGE_BYTES_MAX;
+
 /// Room that the header of any reply takes, at most.
 pub(super) const HEADER_BYTES_MAX: usize = 64;
 

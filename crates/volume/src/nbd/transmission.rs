@@ -14,7 +14,7 @@ use super::budget::Budget;
 use super::handshake::Agreed;
 use super::input::{Broken, Input};
 use super::protocol::{BASE_ALLOCATION_ID, Command, Errno, Request, chunk, command_flags, state};
-use super::reply::{HEADER_BYTES_MAX, Output};
+use super::reply::{ERROR_BYTES_MAX, HEADER_BYTES_MAX, Output};
 use super::{BUFFER_BYTES, REQUEST_BYTES_MAX};
 use crate::device::{BlockDevice, DeviceError, Extent, ExtentKind};
 
@@ -341,7 +341,7 @@ impl Transmission<'_, '_> {
     /// A reply without data.
     fn answer(&mut self, request: Request, result: Result<(), Refusal>) -> Result<(), Broken> {
         let cookie = request.cookie;
-        self.output.reserve(2048)?;
+        self.output.reserve(ERROR_BYTES_MAX)?;
         let is_content = matches!(request.command, Command::Read | Command::BlockStatus);
         match result {
             Ok(()) if self.agreed.is_structured && is_content => {

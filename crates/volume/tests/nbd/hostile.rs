@@ -177,7 +177,7 @@ fn who_does_not_choose_in_time_is_dropped() {
 fn who_holds_large_buffers_and_stands_still_is_dropped() {
     let limits = Limits {
         large_bytes_max: 32 << 20,
-        stall_ms: 100,
+        stall_ms: 1000,
         ..Limits::default()
     };
     let served = Served::with(TestDisk::new(DISK_BYTES, 512), limits);
@@ -196,7 +196,7 @@ fn who_holds_large_buffers_and_stands_still_is_dropped() {
     // Small requests have all the time in the world.
     let mut slow = Client::simple(&served);
     let cookie = slow.request(0, WRITE, 0, 4);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(std::time::Duration::from_millis(1500));
     slow.send(&[0; 4]);
     assert_eq!(slow.done(cookie), Err(EINVAL), "not a sector");
     assert!(greedy.is_closed());
