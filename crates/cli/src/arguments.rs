@@ -142,6 +142,7 @@ pub enum Command {
     Stats(commands::stats::StatsArguments),
     Check(commands::check::CheckArguments),
     Repair(commands::repair::RepairArguments),
+    Volume(commands::volume::VolumeArguments),
     Completions(commands::completions::CompletionsArguments),
     Man(commands::man::ManArguments),
 }

@@ -6,6 +6,7 @@
 
 use repository::snapshot::Snapshot;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::hexadecimal;
 use crate::stages_view::StageEvent;
@@ -44,6 +45,15 @@ pub enum Event {
     Entry(Box<EntryEvent>),
     /// An entry that differs (of `diff`).
     Difference(DifferenceEvent),
+    /// A volume is served there now: an address, a socket, or a file.
+    Serving { address: String },
+    /// A pinned generation of a volume (of `volume generations`).
+    Generation {
+        number: u32,
+        created: u64,
+        size_bytes: u64,
+        changed_bytes: Option<u64>,
+    },
     /// The run is done, perhaps but for the problems that it counts.
     Summary(Box<Summary>),
     /// The run failed.
@@ -291,6 +301,69 @@ pub enum Summary {
         chunks_indexed: u64,
         is_dry_run: bool,
         seconds: f64,
+    },
+    VolumeCreate {
+        volume: String,
+        size_bytes: u64,
+        backing_bytes: u64,
+        policy: &'static str,
+        persistence: &'static str,
+        fingerprint: &'static str,
+    },
+    VolumeServe {
+        volume: String,
+        counters: Map<String, Value>,
+    },
+    VolumeStat {
+        volume: String,
+        size_bytes: u64,
+        policy: &'static str,
+        persistence: &'static str,
+        fingerprint: &'static str,
+        mapped_bytes: u64,
+        stored_bytes: u64,
+        metadata_bytes: u64,
+        backing_bytes: u64,
+        dedup_ratio: Option<f64>,
+        write_amplification: Option<f64>,
+        compressed_zone_share: Option<f64>,
+        memory_bytes: u64,
+        generations: u64,
+        journal: String,
+        counters: Map<String, Value>,
+    },
+    VolumeCheck {
+        volume: String,
+        mapped_blocks: u64,
+        stored_blocks: u64,
+        blocks_read: u64,
+        not_in_index: u64,
+        problems: u64,
+    },
+    VolumeCompact {
+        volume: String,
+        blocks_moved: u64,
+        blocks_pinned: u64,
+        free_zones_before: u32,
+        free_zones: u32,
+        bytes_discarded: u64,
+    },
+    VolumeGrow {
+        volume: String,
+        size_bytes: u64,
+        backing_bytes: u64,
+    },
+    VolumePin {
+        volume: String,
+        generation: u32,
+    },
+    VolumeUnpin {
+        volume: String,
+        generation: u32,
+    },
+    VolumeGenerations {
+        volume: String,
+        generations: u64,
     },
 }
 

@@ -18,6 +18,9 @@ use repository::keys::KeyError;
 use repository::snapshot::SnapshotError;
 use repository::{BackupError, DiffError, DumpError, ListError, RepositoryError, RestoreError};
 
+use volume::nbd::NbdError;
+use volume::{DeviceError, VolumeError};
+
 use crate::exit_code::ExitCode;
 
 /// Where a password may come from.
@@ -135,7 +138,52 @@ fn judge(error: &(dyn Error + 'static)) -> Option<Verdict> {
         .or_else(|| error.downcast_ref().map(of_snapshot))
         .or_else(|| error.downcast_ref().map(of_object))
         .or_else(|| error.downcast_ref().map(of_store))
+        .or_else(|| error.downcast_ref().map(of_volume))
+        .or_else(|| error.downcast_ref().map(of_device))
+        .or_else(|| error.downcast_ref().map(of_nbd))
         .or_else(|| error.downcast_ref().map(of_io))
+}
+
+const HINT_VOLUME_DAMAGE: &str =
+    "`onefold volume check --read-data` names what is affected; restore that from a backup";
+const HINT_VOLUME_FULL: &str = "trim what is not needed (fstrim), remove generations (`onefold volume unpin`), or give it more (`onefold volume grow`)";
+
+fn of_volume(error: &VolumeError) -> Verdict {
+    match error {
+        VolumeError::NotAVolume(_) => verdict(
+            ExitCode::NoRepository,
+            "`onefold volume create` makes a volume",
+        ),
+        VolumeError::Unsupported(_) => failed(HINT_NEWER),
+        VolumeError::Settings(_) => verdict(ExitCode::Usage, ""),
+        VolumeError::Damaged(_) => damaged(HINT_VOLUME_DAMAGE),
+        VolumeError::Full(_) => failed(HINT_VOLUME_FULL),
+        VolumeError::NoGeneration(_) => failed("`onefold volume generations` lists them"),
+        VolumeError::Failed(_) => {
+            failed("what was flushed before is safe; look at the disk, then open it again")
+        }
+        VolumeError::ReadOnly => failed(""),
+        VolumeError::Io { source, .. } => of_io(source),
+    }
+}
+
+fn of_device(error: &DeviceError) -> Verdict {
+    match error {
+        DeviceError::Damaged(_) => damaged(HINT_VOLUME_DAMAGE),
+        DeviceError::Full(_) => failed(HINT_VOLUME_FULL),
+        _ => failed(""),
+    }
+}
+
+fn of_nbd(error: &NbdError) -> Verdict {
+    match error {
+        NbdError::NotLoopback(_) => verdict(
+            ExitCode::Usage,
+            "say --allow-remote, or use a socket, an SSH tunnel, or 127.0.0.1",
+        ),
+        NbdError::InUse(_) | NbdError::NotSocket(_) => failed("choose another path for --socket"),
+        _ => failed(""),
+    }
 }
 
 fn of_repository(error: &RepositoryError) -> Verdict {

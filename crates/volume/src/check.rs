@@ -64,6 +64,10 @@ impl Core {
             self.compare_records(start, &counted, read_data, &mut report)?;
             start = end;
         }
+        let (known, found) = (self.superblock.mapped_blocks, report.mapped_blocks);
+        if known != found {
+            report.problem(|| format!("{found} blocks hold something, {known} are recorded"));
+        }
         self.check_index(&mut report)?;
         Ok(report)
     }

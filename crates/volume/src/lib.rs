@@ -13,6 +13,7 @@
 pub mod address;
 pub mod backing;
 mod check;
+mod clock;
 mod core;
 pub mod device;
 mod error;
@@ -37,6 +38,7 @@ pub mod window;
 pub mod zones;
 
 pub use check::CheckReport;
+pub use clock::Clock;
 pub use core::{Compaction, Recovery};
 pub use device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry, RamDisk};
 pub use error::VolumeError;

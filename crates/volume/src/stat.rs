@@ -89,6 +89,8 @@ impl Counters {
 /// How full a volume is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
+    /// Blocks of the disk that hold something.
+    pub mapped_blocks: u64,
     /// Blocks of the disk.
     pub logical_blocks: u64,
     /// Blocks of the backing store.

@@ -31,6 +31,7 @@ const SEQUENCE_AT: usize = 40;
 const KEY_AT: usize = 88;
 const GENERATION_PAGES_AT: usize = 128;
 const COUNTERS_AT: usize = 192;
+const MAPPED_AT: usize = 304;
 const JOURNAL_AT: usize = 320;
 const COUNTS_AT: usize = 512;
 const VOLUMES_AT: usize = 520;
@@ -38,7 +39,7 @@ const ZONES_AT: usize = 776;
 const TABLES_AT: usize = 1032;
 
 const _: () = assert!(GENERATION_PAGES_AT + 8 * GENERATION_PAGES_MAX <= COUNTERS_AT);
-const _: () = assert!(COUNTERS_AT + 8 * COUNTERS <= JOURNAL_AT);
+const _: () = assert!(COUNTERS_AT + 8 * COUNTERS <= MAPPED_AT);
 const _: () = assert!(JOURNAL_AT + 2 + JOURNAL_BYTES_MAX <= COUNTS_AT);
 const _: () = assert!(ZONES_AT + 4 * UNCOMMITTED_ZONES_MAX <= TABLES_AT);
 
@@ -76,6 +77,8 @@ pub struct Superblock {
     pub generation_pages: Vec<Reference>,
     /// What was done in the volume's life.
     pub counters: Counters,
+    /// Blocks of the disk that hold something, by the tables.
+    pub mapped_blocks: u64,
     /// Zones that may hold windows that are not in the tables, in the order they are filled.
     pub uncommitted_zones: Vec<u32>,
     /// The tables.
@@ -133,6 +136,7 @@ impl Superblock {
         for (number, value) in self.counters.values().into_iter().enumerate() {
             put(&mut bytes, COUNTERS_AT + 8 * number, &value.to_le_bytes());
         }
+        put(&mut bytes, MAPPED_AT, &self.mapped_blocks.to_le_bytes());
         let journal = settings.journal.as_bytes();
         assert!(journal.len() <= JOURNAL_BYTES_MAX);
         put(
@@ -295,6 +299,7 @@ impl Superblock {
             fingerprint_key,
             generation_pages,
             counters: Counters::from_values(counters),
+            mapped_blocks: read_u64(bytes, MAPPED_AT),
             uncommitted_zones,
             tables,
         })
@@ -364,6 +369,7 @@ mod tests {
                 syncs: 7,
                 ..Counters::default()
             },
+            mapped_blocks: 77,
             uncommitted_zones: vec![1, 2, 70],
             tables: vec![TableRoot {
                 table: 1,

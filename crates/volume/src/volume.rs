@@ -79,6 +79,7 @@ impl Volume {
             fingerprint_key,
             generation_pages: Vec::new(),
             counters: Counters::default(),
+            mapped_blocks: 0,
             uncommitted_zones: Vec::new(),
             tables: Vec::new(),
         };
@@ -188,7 +189,7 @@ impl Volume {
         self.core().grow(size_bytes, physical_bytes)
     }
 
-    /// How full it is, and what it takes.
+    /// How full it is, and what it takes. What the open window holds is not counted.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.core().usage()

@@ -13,6 +13,7 @@ pub mod repair;
 pub mod restore;
 pub mod snapshots;
 pub mod stats;
+pub mod volume;
 
 use crate::arguments::Command;
 use crate::exit_code::ExitCode;
@@ -31,6 +32,7 @@ pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Stats(arguments) => stats::run(session, arguments),
         Command::Check(arguments) => check::run(session, arguments),
         Command::Repair(arguments) => repair::run(session, arguments),
+        Command::Volume(arguments) => volume::run(session, arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
     }

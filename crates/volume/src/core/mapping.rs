@@ -23,6 +23,9 @@ impl Core {
         let bytes = self.tables.entry_mut(TableKind::Map, lba.0)?;
         let before = Reference::from_bits(read_u64(bytes, 0));
         bytes.copy_from_slice(&reference.bits().to_le_bytes());
+        let mapped = &mut self.superblock.mapped_blocks;
+        *mapped += u64::from(reference != Reference::NONE);
+        *mapped = mapped.saturating_sub(u64::from(before != Reference::NONE));
         Ok(before)
     }
 

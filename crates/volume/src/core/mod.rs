@@ -188,6 +188,7 @@ impl Core {
     pub(crate) fn usage(&self) -> Usage {
         let zone_blocks = u64::from(self.zones.zone_blocks());
         let mut usage = Usage {
+            mapped_blocks: self.superblock.mapped_blocks,
             logical_blocks: self.settings().logical_blocks(),
             physical_blocks: self.superblock.physical_blocks,
             page_blocks: self.space.taken_blocks(),

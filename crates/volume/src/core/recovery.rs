@@ -61,7 +61,9 @@ impl Core {
         }
         let mut core = Self::new(backing, superblock, options.cache_bytes, options.read_only);
         let mut recovery = Recovery::default();
-        if persistence != Persistence::Ram {
+        if persistence == Persistence::Ram {
+            core.superblock.mapped_blocks = 0;
+        } else {
             core.load()?;
             if !core.superblock.clean && persistence == Persistence::Thin {
                 recovery = core.replay()?;
@@ -319,11 +321,13 @@ impl Core {
                 records::set_record(&mut self.tables, pba, &record)?;
             }
         }
+        self.superblock.mapped_blocks = 0;
         for lba in (0..self.settings().logical_blocks()).map(Lba) {
             if self.tables.is_absent(TableKind::Map, lba.0) {
                 continue;
             }
             if let Some(pba) = self.mapped(lba)?.pba() {
+                self.superblock.mapped_blocks += 1;
                 self.count_reference(lba, pba)?;
             }
         }
