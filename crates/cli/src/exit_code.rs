@@ -46,8 +46,8 @@ Exit codes:
     1  failed
     2  wrong usage
     3  saved or restored, but some files could not be read or restored
-   10  no repository there
-   11  there is a repository already (init)
+   10  no repository, or no volume, there
+   11  there is a repository already (init), or something else (volume create)
    12  wrong password, or none given
    13  the repository is damaged
   130  interrupted";

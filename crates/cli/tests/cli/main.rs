@@ -13,3 +13,4 @@ mod restore;
 mod sandbox;
 mod stages;
 mod streams;
+mod volumes;

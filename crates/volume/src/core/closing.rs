@@ -16,8 +16,9 @@ use crate::tables::{PageSink, TableKind};
 use crate::window::buffer::Change;
 use crate::window::parts::{self, Entry, PART_ENTRIES_MAX, WindowHeader};
 
-/// Blocks of a window that may turn out not to be compressible before no more are tried.
-const FAILURES_MAX: usize = 16;
+/// Blocks of a window that may turn out not to be compressible before no more are tried; fewer after a
+/// window where none was.
+pub(super) const FAILURES_MAX: usize = 16;
 
 /// A compressed block is worth it when so many entries fit beside it.
 const ENTRIES_MIN: usize = 4;
@@ -99,6 +100,11 @@ impl Core {
 
     /// Writes a window whose entries are in the tables already.
     pub(super) fn finish_window(&mut self, closing: &Closing) -> Result<(), VolumeError> {
+        if !closing.compressed.is_empty() {
+            self.failures_max = FAILURES_MAX;
+        } else if closing.failures > 0 {
+            self.failures_max = (self.failures_max / 2).max(1);
+        }
         self.window += 1;
         self.counters.windows += 1;
         match self.persistence() {
@@ -259,7 +265,7 @@ impl Core {
         closing: &mut Closing,
     ) -> Result<Pba, VolumeError> {
         if closing.room < room_wanted
-            && closing.failures < FAILURES_MAX
+            && closing.failures < self.failures_max
             && self.part_places() > parts_alone(room_wanted) as u64
         {
             let compressed = lz4_flex::block::compress(self.buffer.bytes_at(place));

@@ -78,6 +78,8 @@ pub struct Core {
     freed: Vec<Pba>,
     /// Zones that are being emptied: nothing is put there.
     closed_zones: Vec<usize>,
+    /// Blocks of a window that may turn out not to be compressible before no more are tried.
+    failures_max: usize,
     /// Why nothing is changed any more.
     failed: Option<String>,
     read_only: bool,
@@ -161,6 +163,7 @@ impl Core {
             compressed_next: Vec::new(),
             freed: Vec::new(),
             closed_zones: Vec::new(),
+            failures_max: closing::FAILURES_MAX,
             failed: None,
             read_only,
             backing,
