@@ -86,7 +86,7 @@ impl Core {
             if self.tables.is_absent(TableKind::Map, lba) {
                 continue;
             }
-            let reference = self.mapped(Lba(lba))?;
+            let reference = self.stored_reference(Lba(lba))?;
             let Some(pba) = reference.pba() else {
                 continue;
             };

@@ -58,7 +58,10 @@ impl PinnedDisk {
             cached.0 = page;
         }
         let at = entry_offset((lba % per_page) as usize, 8);
-        Ok(Reference::from_bits(read_u64(&cached.1[..], at)).pba())
+        let reference = Reference::from_bits(read_u64(&cached.1[..], at));
+        drop(cached);
+        let core = self.volume.core();
+        Ok(core.checked(reference, crate::address::Lba(lba))?.pba())
     }
 
     fn read_block(&self, lba: u64, into: &mut [u8]) -> Result<(), VolumeError> {

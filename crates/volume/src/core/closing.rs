@@ -367,7 +367,8 @@ impl Core {
         for pba in std::mem::take(&mut self.freed) {
             let number = self.zones.of(pba);
             let mut zone = self.zones.get(number);
-            zone.free_blocks += 1;
+            let all = self.zones.zone_blocks() as u16;
+            zone.free_blocks = zone.free_blocks.saturating_add(1).min(all);
             if u32::from(zone.free_blocks) == self.zones.zone_blocks() && !self.is_open(number) {
                 zone.kind = crate::zones::ZoneKind::Free;
             }

@@ -12,11 +12,30 @@ use crate::window::parts::Entry;
 impl Core {
     /// What a block of the disk refers to.
     pub(crate) fn mapped(&mut self, lba: Lba) -> Result<Reference, VolumeError> {
+        let reference = self.stored_reference(lba)?;
+        self.checked(reference, lba)
+    }
+
+    /// The same as the table has it, whether it can be or not.
+    pub(crate) fn stored_reference(&mut self, lba: Lba) -> Result<Reference, VolumeError> {
         let bits = self
             .tables
             .entry(TableKind::Map, lba.0)?
             .map_or(0, |bytes| read_u64(bytes, 0));
         Ok(Reference::from_bits(bits))
+    }
+
+    /// A reference that the tables say, if there is such a block.
+    pub(crate) fn checked(&self, reference: Reference, lba: Lba) -> Result<Reference, VolumeError> {
+        match reference.pba() {
+            Some(pba) if pba.0 >= self.superblock.physical_blocks => {
+                Err(VolumeError::Damaged(format!(
+                    "block {} of the disk refers to block {}, which is not there",
+                    lba.0, pba.0
+                )))
+            }
+            _ => Ok(reference),
+        }
     }
 
     fn set_mapped(&mut self, lba: Lba, reference: Reference) -> Result<Reference, VolumeError> {
@@ -96,6 +115,7 @@ impl Core {
 
     /// A block has one reference less.
     pub(crate) fn drop_reference(&mut self, pba: Pba) -> Result<(), VolumeError> {
+        self.checked(Reference::new(pba, 0), Lba(0))?;
         let mut record = records::record(&mut self.tables, pba)?;
         if record.references == 0 {
             return Err(VolumeError::Damaged(format!(
