@@ -14,7 +14,9 @@ use crate::paper::about::{About, ExperimentInfo};
 use crate::paper::fastcdc::experiments::Experiment;
 use crate::paper::macs::{ContainerForm, Scheme};
 use crate::paper::p_dedupe::FingerprintKind;
-use crate::paper::{self, GivenSet, Results, fastcdc, macs, odess, p_dedupe, rapidcdc, ss_cdc};
+use crate::paper::{
+    self, GivenSet, Results, fastcdc, macs, odess, p_dedupe, rapidcdc, ss_cdc, thindedup,
+};
 use crate::progress::Progress;
 use crate::report::paper_report::{PaperReport, PaperSettings};
 use crate::report::{paper_page, paper_table};
@@ -52,6 +54,9 @@ pub enum Paper {
     /// Xia et al., Odess: how well similar chunks are found, how fast, and what that saves
     #[command(after_help = ODESS_HELP)]
     Odess(Box<LoadedArguments>),
+    /// Ni, ch. 5: a volume's metadata inside compressed blocks of data
+    #[command(after_help = THINDEDUP_HELP)]
+    Thindedup(Box<ThinDedupArguments>),
 }
 
 const FASTCDC_HELP: &str = concat!(
@@ -116,11 +121,24 @@ data, fig7 and fig11 to fig14 are run, on chunks that are made up: so much for e
     exit_codes!()
 );
 
+const THINDEDUP_HELP: &str = concat!(
+    "\
+A data set is a block trace in the format of FIU or of Microsoft Research Cambridge, not compressed; one given
+twice is made of both files, in order (--trace is --data). With one of the paper's names (WebVM-4, WebVM-8,
+WebVM-12, Homes-11, Homes-12, Homes-13, Mail-1, Mail-2, Mail-5, HM, RSRCH, SRC) it stands beside. Without
+traces, writes are made up with the paper's ratios.
+Experiments are counts, fig5.3, fig5.4, fig5.5, latency, fig5.6, fig5.7, fig5.8, fig5.9, fig5.10, fig5.11,
+fig5.12, commits, speed. Blocks, flushes and seeks are counted; times are those of a model of the paper's
+disks, but for speed, which is this machine's.
+",
+    exit_codes!()
+);
+
 /// What all papers are asked.
 #[derive(Debug, Args)]
 pub struct CommonArguments {
     /// A data set: its name, and the file or directory that stands for it
-    #[arg(long, value_name = "NAME=PATH")]
+    #[arg(long, alias = "trace", value_name = "NAME=PATH")]
     pub data: Vec<String>,
     /// Experiments, with commas between them, or `all`
     #[arg(long, value_name = "LIST", default_value = ALL)]
@@ -206,6 +224,28 @@ pub struct MacsArguments {
     pub schemes: Vec<Scheme>,
 }
 
+/// What to run of the ThinDedup paper.
+#[derive(Debug, Args)]
+pub struct ThinDedupArguments {
+    #[command(flatten)]
+    pub common: CommonArguments,
+    /// Blocks that each run writes, and most that are taken of a trace
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub writes: u64,
+    /// A tenth of the writes
+    #[arg(long)]
+    pub quick: bool,
+    /// Timed passes of `speed`; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub runs: u16,
+    /// Most runs at the same time; as many as there are cores, unless given
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u16>,
+    /// For `speed`: also write to a file in this directory, which is gone at the end
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+}
+
 impl PaperArguments {
     /// Whether everything is to be JSON.
     pub fn is_json(&self) -> bool {
@@ -216,6 +256,7 @@ impl PaperArguments {
             }
             Paper::PDedupe(arguments) => arguments.loaded.common.json,
             Paper::Macs(arguments) => arguments.common.json,
+            Paper::Thindedup(arguments) => arguments.common.json,
         }
     }
 }
@@ -234,6 +275,7 @@ pub fn run(arguments: &PaperArguments) -> anyhow::Result<()> {
         }
         Paper::Macs(arguments) => run_macs(arguments),
         Paper::Odess(arguments) => run_loaded(arguments, &odess::ABOUT, None, odess::run),
+        Paper::Thindedup(arguments) => run_thindedup(arguments),
     }
 }
 
@@ -369,6 +411,44 @@ fn run_macs(arguments: &MacsArguments) -> anyhow::Result<()> {
         started,
         &progress,
     )
+}
+
+fn run_thindedup(arguments: &ThinDedupArguments) -> anyhow::Result<()> {
+    let started = Instant::now();
+    interrupt::catch()?;
+    let writes = match arguments.quick {
+        true => arguments.writes / 10,
+        false => arguments.writes,
+    };
+    refuse_nothing(arguments.runs, writes)?;
+    let about = &thindedup::ABOUT;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let bytes = writes.saturating_mul(volume::trace::BLOCK_BYTES);
+    let plan = paper::Plan {
+        sets: sets(about, &arguments.common.data, false)?,
+        experiments: experiments(about, &arguments.common.experiments)?,
+        size_bytes: bytes,
+        synthetic_bytes: bytes,
+        runs: usize::from(arguments.runs),
+        threads: arguments.threads.map_or(cores, usize::from).max(1),
+    };
+    let options = thindedup::Options {
+        writes,
+        scratch: arguments.scratch.clone(),
+    };
+    let mut progress = Progress::new(arguments.common.quiet);
+    let results = thindedup::run(&plan, &options, &mut progress)?;
+    let settings = PaperSettings {
+        experiments: plan.experiments.clone(),
+        runs: plan.runs as u64,
+        threads: plan.threads as u64,
+        memory_bytes: 0,
+        size_bytes: bytes,
+        synthetic_bytes: bytes,
+        fingerprint: Some("blake3"),
+    };
+    let common = &arguments.common;
+    finish(common, about, settings, results, started, &progress)
 }
 
 fn refuse_nothing(runs: u16, size: u64) -> Result<(), Failure> {

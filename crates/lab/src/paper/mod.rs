@@ -1,7 +1,7 @@
 //! Experiments of the papers, run on data that is given, beside the papers' own figures.
 //!
 //! A folder a paper: what it prints (`published`), what is run (`experiments`), what it says
-//! (`claims`). Beside them what papers share: figures and metrics ([`figure`]), claims and verdicts
+//! (`claims`). Beside them what papers share: figures ([`figure`]) and metrics ([`metrics`]), claims and verdicts
 //! ([`claim`]), the words of reports ([`about`]), data in memory ([`loaded`]), chunks and duplicates
 //! ([`dedup`]), times ([`timing`]), threads and what more of them would give ([`threads`]).
 
@@ -12,10 +12,12 @@ pub mod fastcdc;
 pub mod figure;
 pub mod loaded;
 pub mod macs;
+pub mod metrics;
 pub mod odess;
 pub mod p_dedupe;
 pub mod rapidcdc;
 pub mod ss_cdc;
+pub mod thindedup;
 pub mod threads;
 pub mod timing;
 

@@ -216,6 +216,16 @@ impl DataReport {
         }
     }
 
+    /// What was read of a trace: so many bytes that it writes.
+    pub fn of_trace(paths: &[impl AsRef<Path>], bytes: u64) -> Self {
+        let reading = Reading {
+            streams: paths.len() as u64,
+            bytes,
+            ..Reading::default()
+        };
+        Self::new(paths, &DataSet::default(), &reading)
+    }
+
     /// Adds what was read of other paths.
     pub fn add(&mut self, other: Self) {
         self.paths.extend(other.paths);

@@ -154,6 +154,7 @@ fn place(axis: &AxisInfo, x: Option<f64>) -> String {
     match axis.unit {
         Unit::Bytes => units::short_bytes(x.round().max(0.0) as u64),
         Unit::Percent => format!("{x} %"),
+        Unit::Number if x.fract() != 0.0 => x.to_string(),
         Unit::Number => units::count(x.round().max(0.0) as u64),
     }
 }

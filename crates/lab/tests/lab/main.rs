@@ -9,5 +9,6 @@ mod paper;
 mod paper_in_memory;
 mod paper_macs;
 mod paper_odess;
+mod paper_thindedup;
 mod sandbox;
 mod similar;
