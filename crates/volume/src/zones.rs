@@ -221,12 +221,19 @@ impl Zones {
     }
 }
 
+/// A zone of pages: which blocks are taken.
+#[derive(Debug)]
+struct PageZone {
+    taken: Vec<bool>,
+    free_blocks: usize,
+}
+
 /// Which blocks of zones of pages are taken.
 #[derive(Debug, Default)]
 pub struct PageSpace {
-    zones: BTreeMap<usize, Vec<bool>>,
+    zones: BTreeMap<usize, PageZone>,
     free_blocks: usize,
-    /// Zone and block in it where the search goes on.
+    /// Zone that blocks are taken from, and the first block of it that may be free.
     cursor: (usize, usize),
 }
 
@@ -240,13 +247,17 @@ impl PageSpace {
     /// Blocks that are taken.
     #[must_use]
     pub fn taken_blocks(&self) -> u64 {
-        let all: usize = self.zones.values().map(Vec::len).sum();
+        let all: usize = self.zones.values().map(|zone| zone.taken.len()).sum();
         (all - self.free_blocks) as u64
     }
 
     /// A zone of pages, all free.
     pub fn add_zone(&mut self, zone: usize, zone_blocks: u32) {
-        let before = self.zones.insert(zone, vec![false; zone_blocks as usize]);
+        let fresh = PageZone {
+            taken: vec![false; zone_blocks as usize],
+            free_blocks: zone_blocks as usize,
+        };
+        let before = self.zones.insert(zone, fresh);
         assert!(before.is_none(), "zone {zone} twice");
         self.free_blocks += zone_blocks as usize;
     }
@@ -260,8 +271,9 @@ impl PageSpace {
     /// Marks a block of a zone as taken; `false` when it is already, or the zone is none of pages.
     pub fn claim(&mut self, zone: usize, block: usize) -> bool {
         match self.zones.get_mut(&zone) {
-            Some(blocks) if !blocks[block] => {
-                blocks[block] = true;
+            Some(blocks) if !blocks.taken[block] => {
+                blocks.taken[block] = true;
+                blocks.free_blocks -= 1;
                 self.free_blocks -= 1;
                 true
             }
@@ -269,29 +281,28 @@ impl PageSpace {
         }
     }
 
-    /// Takes a free block: zone, block in it. Blocks come in ascending order as long as they can.
+    /// Takes a free block: zone, block in it. Blocks come in ascending order from one zone, then from the
+    /// emptiest: what is written together is to lie together.
     pub fn take(&mut self) -> Option<(usize, usize)> {
         if self.free_blocks == 0 {
             return None;
         }
-        let (start_zone, start_block) = self.cursor;
-        let found = self
-            .zones
-            .range(start_zone..)
-            .chain(self.zones.range(..=start_zone))
-            .enumerate()
-            .find_map(|(turn, (&zone, blocks))| {
-                let from = if turn == 0 && zone == start_zone {
-                    start_block
-                } else {
-                    0
-                };
-                let block = (from..blocks.len()).find(|&block| !blocks[block])?;
-                Some((zone, block))
-            })?;
-        self.claim(found.0, found.1);
-        self.cursor = (found.0, found.1 + 1);
-        Some(found)
+        let (zone, block) = self.next_free().or_else(|| {
+            let emptiest = self.zones.iter().max_by_key(|(_, zone)| zone.free_blocks);
+            self.cursor = (*emptiest?.0, 0);
+            self.next_free()
+        })?;
+        self.claim(zone, block);
+        self.cursor = (zone, block + 1);
+        Some((zone, block))
+    }
+
+    /// The next free block of the zone at the cursor.
+    fn next_free(&self) -> Option<(usize, usize)> {
+        let (zone, from) = self.cursor;
+        let taken = &self.zones.get(&zone)?.taken;
+        let block = (from..taken.len()).find(|&block| !taken[block])?;
+        Some((zone, block))
     }
 
     /// Forgets zones that no block of is taken: they are no zones of pages any more.
@@ -299,12 +310,12 @@ impl PageSpace {
         let empty: Vec<usize> = self
             .zones
             .iter()
-            .filter(|(_, blocks)| blocks.iter().all(|taken| !taken))
+            .filter(|(_, zone)| zone.free_blocks == zone.taken.len())
             .map(|(zone, _)| *zone)
             .collect();
         for zone in &empty {
-            if let Some(blocks) = self.zones.remove(zone) {
-                self.free_blocks -= blocks.len();
+            if let Some(zone) = self.zones.remove(zone) {
+                self.free_blocks -= zone.free_blocks;
             }
         }
         empty
@@ -315,13 +326,14 @@ impl PageSpace {
         let Some(blocks) = self.zones.get_mut(&zone) else {
             return false;
         };
-        if std::mem::replace(&mut blocks[block], false) {
+        if std::mem::replace(&mut blocks.taken[block], false) {
+            blocks.free_blocks += 1;
             self.free_blocks += 1;
         }
-        if blocks.iter().any(|taken| *taken) {
+        if blocks.free_blocks < blocks.taken.len() {
             return false;
         }
-        self.free_blocks -= blocks.len();
+        self.free_blocks -= blocks.free_blocks;
         self.zones.remove(&zone);
         true
     }
@@ -358,7 +370,7 @@ mod tests {
         space.add_zone(2, 4);
         let taken: Vec<_> = std::iter::from_fn(|| space.take()).collect();
         assert_eq!(taken.len(), 8);
-        assert_eq!(taken[..2], [(2, 0), (2, 1)]);
+        assert_eq!(taken[..5], [(4, 0), (4, 1), (4, 2), (4, 3), (2, 0)]);
         assert!(!space.release(2, 1));
         assert_eq!(space.take(), Some((2, 1)));
         for block in 0..4 {
