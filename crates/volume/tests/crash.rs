@@ -11,11 +11,10 @@ mod common;
 use std::sync::Arc;
 
 use common::*;
-use volume::backing::{Backing, Event, MemoryBacking, RecordingBacking};
+use volume::backing::{Backing, Event, MemoryBacking};
 use volume::{BlockDevice, Persistence, Policy, RamDisk, Volume, VolumeSettings};
 
 const BLOCKS: u64 = 400;
-const SECTOR: usize = 512;
 
 /// What happened: the store's events, and for each moment when a client was answered how many there were.
 struct History {
@@ -37,12 +36,7 @@ fn record(
     let settings = small(BLOCKS, policy, persistence);
     // Not much more than the disk takes: blocks are used again soon.
     let store_bytes = Volume::backing_bytes_for(&settings);
-    let memory = MemoryBacking::new(store_bytes);
-    Volume::create(&memory, &settings, None).unwrap();
-    let recorder = RecordingBacking::new(memory);
-    // The volume as it was made is the beginning.
-    let mut start = vec![0; 2 * BLOCK];
-    recorder.read_at(0, &mut start).unwrap();
+    let (recorder, mut events) = recorded(&settings, store_bytes);
     recorder.ignore_syncs(ignored);
     let volume = Volume::open(Arc::new(recorder.clone()), &options()).unwrap();
     let mut random = Random(seed);
@@ -63,17 +57,10 @@ fn record(
             volume.unpin(number).unwrap();
         }
     }
-    let mut events = vec![
-        Event::Write {
-            offset: 0,
-            data: start,
-        },
-        Event::Sync,
-    ];
-    events.extend(recorder.take_events());
     for (answer, _) in &mut answers {
-        *answer += 2;
+        *answer += events.len();
     }
+    events.extend(recorder.take_events());
     History {
         settings,
         store_bytes,
@@ -82,39 +69,6 @@ fn record(
         operations,
         pinned,
     }
-}
-
-/// The store after a crash that let the first `done` events begin.
-fn crashed(history: &History, done: usize, random: &mut Random) -> MemoryBacking {
-    let store = MemoryBacking::new(history.store_bytes);
-    let synced = history.events[..done]
-        .iter()
-        .rposition(|event| *event == Event::Sync)
-        .map_or(0, |at| at + 1);
-    // What an event of the unsynced ones leaves: everything, nothing, or some sectors.
-    let fate = random.below(3);
-    for (number, event) in history.events[..done].iter().enumerate() {
-        let Event::Write { offset, data } = event else {
-            continue;
-        };
-        if number < synced {
-            store.write_at(*offset, data).unwrap();
-            continue;
-        }
-        let whole = random.below(2) == 0;
-        for (sector, bytes) in data.chunks(SECTOR).enumerate() {
-            let survives = match fate {
-                0 => whole,
-                1 => random.below(2) == 0,
-                _ => random.below(8) != 0,
-            };
-            if survives {
-                let at = offset + (sector * SECTOR) as u64;
-                store.write_at(at, bytes).unwrap();
-            }
-        }
-    }
-    store
 }
 
 /// Operations as a disk of that persistence takes them: block by block.
@@ -235,7 +189,7 @@ fn crash_everywhere(policy: Policy, persistence: Persistence, seed: u64, states_
     }
     for done in points {
         let state = random.0;
-        let store = crashed(&history, done, &mut random);
+        let store = crashed(&history.events, history.store_bytes, done, &mut random);
         if let Err(error) = judge(&history, store, done, &mut random) {
             panic!(
                 "{} {} seed {seed}, after event {done} of {} (state {state:#x}, pinned {:?}): {error}",
@@ -275,7 +229,7 @@ fn a_disk_that_ignores_syncs_is_caught() {
         let caught = (0..60)
             .filter(|_| {
                 let done = 2 + random.below(history.events.len() as u64 - 1) as usize;
-                let store = crashed(&history, done, &mut random);
+                let store = crashed(&history.events, history.store_bytes, done, &mut random);
                 judge(&history, store, done, &mut random).is_err()
             })
             .count();

@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
-use volume::backing::Backing;
+use volume::backing::{Backing, Event, MemoryBacking, RecordingBacking};
 use volume::fingerprint::FingerprintKind;
 use volume::{BlockDevice, OpenOptions, Persistence, Policy, Volume, VolumeSettings};
 
 pub const BLOCK: usize = 4096;
+
+/// What survives a crash, or does not, on its own.
+const SECTOR: usize = 512;
 
 /// A small generator of numbers (SplitMix64): the same seed, the same numbers.
 #[derive(Debug, Clone)]
@@ -142,4 +145,55 @@ pub fn assert_equal(device: &dyn BlockDevice, model: &dyn BlockDevice, when: &st
 pub fn assert_fine(volume: &Volume, when: &str) {
     let report = volume.check(true).unwrap();
     assert!(report.is_fine(), "{when}: {report:#?}");
+}
+
+/// A new volume in memory whose store writes down what is done to it; and the events that made it.
+pub fn recorded(
+    settings: &VolumeSettings,
+    store_bytes: u64,
+) -> (RecordingBacking<MemoryBacking>, Vec<Event>) {
+    let memory = MemoryBacking::new(store_bytes);
+    Volume::create(&memory, settings, Some(store_bytes)).unwrap();
+    let mut data = vec![0; 2 * BLOCK];
+    memory.read_at(0, &mut data).unwrap();
+    let made = vec![Event::Write { offset: 0, data }, Event::Sync];
+    (RecordingBacking::new(memory), made)
+}
+
+/// The store after a crash that let the first `done` events begin.
+pub fn crashed(
+    events: &[Event],
+    store_bytes: u64,
+    done: usize,
+    random: &mut Random,
+) -> MemoryBacking {
+    let store = MemoryBacking::new(store_bytes);
+    let synced = events[..done]
+        .iter()
+        .rposition(|event| *event == Event::Sync)
+        .map_or(0, |at| at + 1);
+    // What an event of the unsynced ones leaves: everything, nothing, or some sectors.
+    let fate = random.below(3);
+    for (number, event) in events[..done].iter().enumerate() {
+        let Event::Write { offset, data } = event else {
+            continue;
+        };
+        if number < synced {
+            store.write_at(*offset, data).unwrap();
+            continue;
+        }
+        let whole = random.below(2) == 0;
+        for (sector, bytes) in data.chunks(SECTOR).enumerate() {
+            let survives = match fate {
+                0 => whole,
+                1 => random.below(2) == 0,
+                _ => random.below(8) != 0,
+            };
+            if survives {
+                let at = offset + (sector * SECTOR) as u64;
+                store.write_at(at, bytes).unwrap();
+            }
+        }
+    }
+    store
 }
