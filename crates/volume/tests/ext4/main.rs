@@ -18,18 +18,11 @@ mod published;
 mod stack;
 mod workload;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// A program that one test starts has for a moment all files open that other tests have, and then nothing
-/// can be unmounted. So there is one at a time.
-static ONE: Mutex<()> = Mutex::new(());
-
-/// The right to mount; `None` where that is not possible.
-fn begin() -> Option<MutexGuard<'static, ()>> {
-    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Err(missing) = programs::all_there() {
+/// Whether there is all that is needed; says what is missing.
+fn can_run() -> bool {
+    let there = programs::all_there();
+    if let Err(missing) = &there {
         println!("{missing}: skipped");
-        return None;
     }
-    Some(one)
+    there.is_ok()
 }

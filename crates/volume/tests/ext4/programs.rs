@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// The bit of the right to mount among a process's capabilities.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
@@ -63,6 +64,18 @@ pub fn try_run(program: &str, arguments: &[&str]) -> Result<String, String> {
 /// Runs a program, which must succeed; what it said.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     try_run(program, arguments).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Tries until it works: a program that another test starts has for a moment all files open that this one has,
+/// and then nothing can be unmounted.
+pub fn patiently<E: std::fmt::Display>(mut work: impl FnMut() -> Result<(), E>) {
+    for _ in 0..100 {
+        if work().is_ok() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    work().unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// That `e2fsck` finds nothing in an image, with its journal beside it or inside. An error is what it says.

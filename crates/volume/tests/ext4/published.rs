@@ -162,7 +162,9 @@ fn compare(block_bytes: u32, work: Work) -> Vec<u64> {
 
 #[test]
 fn the_published_fingerprint_returns_wrong_data() {
-    let Some(_one) = crate::begin() else { return };
+    if !crate::can_run() {
+        return;
+    }
     // Parts of blocks meet in the journal that do not meet at home.
     let mut wrong = compare(1024, change_a_tree);
     // Here it is the superblock.

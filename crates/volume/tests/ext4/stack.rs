@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use volume::BlockDevice;
 use volume::fuse::{Mount, Settings};
 
-use crate::programs::{run, try_run};
+use crate::programs::{patiently, run, try_run};
 
 /// Bytes at the beginning of a disk where an external journal is.
 pub const EXTERNAL_JOURNAL_BYTES: u64 = 16 << 20;
@@ -93,7 +93,8 @@ impl Ext4 {
     }
 
     pub fn unmount(self) {
-        run("umount", &[self.path().to_str().unwrap()]);
+        let place = self.path().to_str().unwrap();
+        patiently(|| try_run("umount", &[place]).map(drop));
     }
 }
 
@@ -179,7 +180,7 @@ impl Stack {
         if let Some(journal) = journal {
             journal.detach();
         }
-        mounted.mount.unmount().unwrap();
+        patiently(|| mounted.mount.unmount());
     }
 }
 
