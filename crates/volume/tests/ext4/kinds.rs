@@ -18,12 +18,12 @@ const DISK_BYTES: u64 = 128 << 20;
 const JOURNAL: Layout = Layout {
     block_bytes: 4096,
     sector_bytes: 4096,
-    data: "journal",
+    options: "data=journal",
     external_journal: false,
 };
 
 const ORDERED: Layout = Layout {
-    data: "ordered",
+    options: "data=ordered",
     ..JOURNAL
 };
 
@@ -122,9 +122,9 @@ fn live_and_tell(layout: Layout, policy: Policy, persistence: Persistence) -> f6
     let home = done.user_blocks_written - done.journal_blocks_written;
     let share = done.journal_hits as f64 / home as f64;
     println!(
-        "data={:7} {:4} B, {:12} {:7} external {:5}: {:4.1} s, {:6} blocks in, {:.3} out/in, \
+        "{:12} {:4} B, {:12} {:7} external {:5}: {:4.1} s, {:6} blocks in, {:.3} out/in, \
          {:5} journal, {:5} home, {:.3} of them found in it, {} duplicates",
-        layout.data,
+        layout.options,
         layout.block_bytes,
         policy.name(),
         persistence.name(),

@@ -143,7 +143,7 @@ fn compare(block_bytes: u32, work: Work) -> Vec<u64> {
     let layout = Layout {
         block_bytes,
         sector_bytes: block_bytes,
-        data: "journal",
+        options: "data=journal",
         external_journal: false,
     };
     let (published, hits, checked) = live(PoolKind::Prefix64, layout, work);

@@ -23,8 +23,8 @@ pub struct Layout {
     pub block_bytes: u32,
     /// The sector of the loop device.
     pub sector_bytes: u32,
-    /// `data=`
-    pub data: &'static str,
+    /// What it is mounted with.
+    pub options: &'static str,
     /// Whether the journal is a device of its own: the first part of the disk.
     pub external_journal: bool,
 }
@@ -150,7 +150,7 @@ impl Stack {
 
     /// Mounts the file system; where it is.
     pub fn mount(&mut self) -> PathBuf {
-        let mut options = format!("data={}", self.layout.data);
+        let mut options = self.layout.options.to_owned();
         if let Some(journal) = &self.journal {
             options.push_str(&format!(",journal_path={}", journal.0));
         }
