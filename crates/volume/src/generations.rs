@@ -252,11 +252,14 @@ impl Core {
         for position in 0..self.generations.len() {
             let generation = self.generations[position].clone();
             let (tree, newer) = (self.tree_of(&generation)?, self.newer(position)?);
+            let older = self.older_pin(position);
             for page in 0..tree.leaves.len() {
                 let first = (page * entries_per_page(8)) as u64;
                 for (number, reference) in self.not_in_newer(&tree, &newer, page, None)? {
                     let lba = first + number as u64;
-                    if lba >= generation.removed_blocks {
+                    // What an older one has, too, was not given back, and is counted here alone.
+                    let is_older = older.is_some_and(|pin| reference.generation() <= pin);
+                    if lba >= generation.removed_blocks || is_older {
                         visit(self, Lba(lba), reference)?;
                     }
                 }

@@ -1,0 +1,68 @@
+//! Corners: what is only read, what was closed, what is large, what crashed halfway.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use volume::backing::{Backing, Event, MemoryBacking, RecordingBacking};
+use volume::{BlockDevice, Persistence, PinnedDisk, Policy, Volume};
+
+fn store(settings: &volume::VolumeSettings, times: u64) -> (Arc<dyn Backing>, u64) {
+    let bytes = times * Volume::backing_bytes_for(settings);
+    let backing: Arc<dyn Backing> = Arc::new(MemoryBacking::new(bytes));
+    Volume::create(&*backing, settings, Some(bytes)).unwrap();
+    (backing, bytes)
+}
+
+fn write(volume: &Volume, lba: u64, id: u64) {
+    volume.write(lba * BLOCK as u64, &content(id)).unwrap();
+}
+
+#[test]
+fn a_generation_that_is_being_removed_leaves_older_ones_what_they_have() {
+    let settings = small(400, Policy::Full, Persistence::Ordered);
+    let bytes = 4 * Volume::backing_bytes_for(&settings);
+    let memory = MemoryBacking::new(bytes);
+    Volume::create(&memory, &settings, Some(bytes)).unwrap();
+    let mut start = vec![0; 2 * BLOCK];
+    memory.read_at(0, &mut start).unwrap();
+    let recorder = RecordingBacking::new(memory);
+    let volume = Volume::open(Arc::new(recorder.clone()), &options()).unwrap();
+    for lba in 0..400 {
+        write(&volume, lba, lba * 8);
+    }
+    let older = volume.pin().unwrap();
+    let then = contents_of(&volume);
+    write(&volume, 3, 70_000);
+    let newer = volume.pin().unwrap();
+    for lba in 0..200 {
+        write(&volume, lba, 80_000 + lba * 8);
+    }
+    volume.flush().unwrap();
+    let before = recorder.event_count();
+    volume.unpin(newer).unwrap();
+    drop(volume);
+    let events = recorder.take_events();
+    for done in before..=events.len() {
+        let crashed = MemoryBacking::new(bytes);
+        crashed.write_at(0, &start).unwrap();
+        for event in &events[..done] {
+            if let Event::Write { offset, data } = event {
+                crashed.write_at(*offset, data).unwrap();
+            }
+        }
+        let backing: Arc<dyn Backing> = Arc::new(crashed);
+        let volume = Arc::new(open(&backing));
+        let when = format!("after {done} events of {}", events.len());
+        assert_fine(&volume, &when);
+        for lba in 0..400 {
+            write(&volume, lba, 90_000 + lba * 8);
+        }
+        volume.flush().unwrap();
+        let pinned = PinnedDisk::new(Arc::clone(&volume), older).unwrap();
+        assert!(contents_of(&pinned) == then, "{when}");
+    }
+}
