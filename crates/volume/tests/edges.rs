@@ -66,3 +66,25 @@ fn a_generation_that_is_being_removed_leaves_older_ones_what_they_have() {
         assert!(contents_of(&pinned) == then, "{when}");
     }
 }
+
+#[test]
+fn what_is_written_after_closing_is_not_lost() {
+    for persistence in [Persistence::Thin, Persistence::Ordered, Persistence::Cow] {
+        let (backing, _) = store(&small(400, Policy::Full, persistence), 1);
+        let volume = open(&backing);
+        for lba in 0..400 {
+            write(&volume, lba, lba * 8);
+        }
+        volume.flush().unwrap();
+        volume.close().unwrap();
+        for lba in 0..100 {
+            write(&volume, lba, 50_000 + lba * 8);
+        }
+        volume.flush().unwrap();
+        let wanted = contents_of(&volume);
+        drop(volume);
+        let volume = open(&backing);
+        assert_fine(&volume, persistence.name());
+        assert!(contents_of(&volume) == wanted, "{}", persistence.name());
+    }
+}
