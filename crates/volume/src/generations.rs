@@ -154,6 +154,7 @@ enum Newer {
 impl Core {
     /// Pins the disk as it is now; what was written before is in it.
     pub(crate) fn pin(&mut self, created: u64) -> Result<u32, VolumeError> {
+        self.check_writable()?;
         self.flush()?;
         if self.persistence() == crate::settings::Persistence::Ram {
             return Err(VolumeError::Settings(
@@ -320,6 +321,7 @@ impl Core {
 
     /// Removes a pinned generation: what it alone holds becomes free.
     pub(crate) fn unpin(&mut self, number: u32) -> Result<(), VolumeError> {
+        self.check_writable()?;
         let position = self.generation(number)?;
         self.flush()?;
         self.whole(|core| {

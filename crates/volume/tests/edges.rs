@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::*;
 use volume::backing::{Backing, Event, MemoryBacking, RecordingBacking};
-use volume::{BlockDevice, Persistence, PinnedDisk, Policy, Volume};
+use volume::{BlockDevice, OpenOptions, Persistence, PinnedDisk, Policy, Volume};
 
 fn store(settings: &volume::VolumeSettings, times: u64) -> (Arc<dyn Backing>, u64) {
     let bytes = times * Volume::backing_bytes_for(settings);
@@ -65,6 +65,38 @@ fn a_generation_that_is_being_removed_leaves_older_ones_what_they_have() {
         let pinned = PinnedDisk::new(Arc::clone(&volume), older).unwrap();
         assert!(contents_of(&pinned) == then, "{when}");
     }
+}
+
+#[test]
+fn what_is_open_for_reading_is_not_written() {
+    let settings = small(400, Policy::Full, Persistence::Thin);
+    let bytes = 2 * Volume::backing_bytes_for(&settings);
+    let memory = MemoryBacking::new(bytes);
+    Volume::create(&memory, &settings, None).unwrap();
+    let recorder = RecordingBacking::new(memory);
+    let volume = Volume::open(Arc::new(recorder.clone()), &options()).unwrap();
+    for lba in 0..400 {
+        write(&volume, lba, lba);
+    }
+    let pinned = volume.pin().unwrap();
+    volume.write_zeroes(0, 100 * BLOCK as u64).unwrap();
+    volume.flush().unwrap();
+    drop(volume);
+    let _ = recorder.take_events();
+    let options = OpenOptions {
+        read_only: true,
+        ..options()
+    };
+    let volume = Volume::open(Arc::new(recorder.clone()), &options).unwrap();
+    assert!(volume.compact().is_err());
+    assert!(volume.pin().is_err());
+    assert!(volume.unpin(pinned).is_err());
+    assert!(volume.grow(settings.size_bytes, bytes).is_err());
+    volume.changed_ranges(pinned, None).unwrap();
+    volume.check(true).unwrap();
+    volume.flush().unwrap();
+    volume.close().unwrap();
+    assert_eq!(recorder.take_events(), []);
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub struct Compaction {
 impl Core {
     /// See [`crate::Volume::compact`].
     pub(crate) fn compact(&mut self) -> Result<Compaction, VolumeError> {
+        self.check_writable()?;
         self.flush()?;
         let mut done = Compaction {
             free_zones: (self.zones.free_zones(), 0),

@@ -240,7 +240,7 @@ impl Core {
         self.read_only
     }
 
-    fn check_writable(&self) -> Result<(), VolumeError> {
+    pub(crate) fn check_writable(&self) -> Result<(), VolumeError> {
         if self.read_only {
             return Err(VolumeError::ReadOnly);
         }

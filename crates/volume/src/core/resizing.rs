@@ -11,6 +11,7 @@ use crate::tables::TableKind;
 impl Core {
     /// See [`crate::Volume::grow`]. One commit: it happened or did not.
     pub(crate) fn grow(&mut self, size_bytes: u64, physical_bytes: u64) -> Result<(), VolumeError> {
+        self.check_writable()?;
         self.flush()?;
         let mut settings = self.settings().clone();
         let zone_blocks = u64::from(settings.zone_blocks);
