@@ -120,3 +120,21 @@ fn what_is_written_after_closing_is_not_lost() {
         assert!(contents_of(&volume) == wanted, "{}", persistence.name());
     }
 }
+
+#[test]
+fn compaction_leaves_pinned_blocks_where_they_are() {
+    let (backing, _) = store(&small(1500, Policy::Full, Persistence::Thin), 4);
+    let volume = open(&backing);
+    for lba in 0..1500 {
+        write(&volume, lba, lba * 8);
+    }
+    for lba in (0..1500).filter(|lba| lba % 3 != 0) {
+        volume.trim(lba * BLOCK as u64, BLOCK as u64).unwrap();
+    }
+    volume.pin().unwrap();
+    let before = volume.usage();
+    let done = volume.compact().unwrap();
+    assert_eq!(done.blocks_moved, 0, "{done:?}");
+    assert!(volume.usage().data_blocks <= before.data_blocks);
+    assert_fine(&volume, "compacted");
+}

@@ -129,12 +129,16 @@ impl Core {
         emptied: &[usize],
         done: &mut Compaction,
     ) -> Result<(), VolumeError> {
+        let pin = self.newest_pin();
         for lba in (0..self.settings().logical_blocks()).map(Lba) {
             if self.tables.is_absent(TableKind::Map, lba.0) {
                 continue;
             }
-            if let Some(pba) = self.mapped(lba)?.pba()
+            let reference = self.mapped(lba)?;
+            // What a pinned generation has, too, would be there twice.
+            if let Some(pba) = reference.pba()
                 && let Some(referrers) = batch.get_mut(&pba)
+                && pin.is_none_or(|pin| reference.generation() > pin)
             {
                 referrers.push(lba);
             }
