@@ -138,3 +138,33 @@ fn compaction_leaves_pinned_blocks_where_they_are() {
     assert!(volume.usage().data_blocks <= before.data_blocks);
     assert_fine(&volume, "compacted");
 }
+
+#[test]
+fn a_block_with_many_references_is_moved() {
+    for persistence in [Persistence::Thin, Persistence::Ordered, Persistence::Cow] {
+        let (backing, _) = store(&small(20_000, Policy::Full, persistence), 1);
+        let volume = open(&backing);
+        for lba in 0..250 {
+            write(&volume, lba, lba * 8);
+        }
+        for lba in 500..20_000 {
+            write(&volume, lba, 5);
+        }
+        for lba in 250..500 {
+            write(&volume, lba, lba * 8);
+        }
+        volume.trim(0, 500 * BLOCK as u64).unwrap();
+        for lba in 1..20 {
+            write(&volume, lba, lba * 8);
+        }
+        volume.flush().unwrap();
+        let wanted = contents_of(&volume);
+        volume.compact().unwrap();
+        assert_fine(&volume, persistence.name());
+        assert!(contents_of(&volume) == wanted);
+        drop(volume);
+        let volume = open(&backing);
+        assert_fine(&volume, persistence.name());
+        assert!(contents_of(&volume) == wanted);
+    }
+}

@@ -153,7 +153,8 @@ impl Core {
         }
         let mut moves: Vec<(Pba, Vec<Lba>)> = batch.into_iter().collect();
         moves.sort_unstable_by_key(|(pba, _)| *pba);
-        let mut window = Vec::new();
+        let entries_max = self.settings().window_blocks as usize;
+        let (mut window, mut entries) = (Vec::new(), 0);
         for (pba, referrers) in moves {
             let record = records::record(&mut self.tables, pba)?;
             if record.references as usize != referrers.len() || referrers.is_empty() {
@@ -161,15 +162,52 @@ impl Core {
                 continue;
             }
             done.blocks_moved += 1;
-            window.push((pba, record.fingerprint, referrers));
-            let entries: usize = window.iter().map(|(_, _, referrers)| referrers.len()).sum();
-            if entries >= self.settings().window_blocks as usize {
+            if entries + referrers.len() > entries_max {
                 self.move_window(std::mem::take(&mut window))?;
+                entries = 0;
             }
+            if referrers.len() > entries_max {
+                self.move_in_steps(pba, record.fingerprint, &referrers, entries_max)?;
+                continue;
+            }
+            entries += referrers.len();
+            window.push((pba, record.fingerprint, referrers));
         }
         self.move_window(window)?;
         self.closed_zones.clear();
         self.commit(false)
+    }
+
+    /// Moves a block that more refer to than a window holds: the first of them have it at its new place, then
+    /// the others follow; until the last one has, it is there twice.
+    fn move_in_steps(
+        &mut self,
+        pba: Pba,
+        fingerprint: crate::fingerprint::Fingerprint,
+        referrers: &[Lba],
+        entries_max: usize,
+    ) -> Result<(), VolumeError> {
+        let (first, rest) = referrers.split_at(entries_max);
+        self.move_window(vec![(pba, fingerprint, first.to_vec())])?;
+        let Some(pba) = self.mapped(first[0])?.pba() else {
+            return Ok(());
+        };
+        let fingerprint = records::record(&mut self.tables, pba)?.fingerprint;
+        for lbas in rest.chunks(entries_max) {
+            self.prepare_window(lbas.len())?;
+            let mut closing = Closing::default();
+            for &lba in lbas {
+                let entry = Entry::Duplicate {
+                    lba,
+                    pba,
+                    fingerprint,
+                };
+                self.apply(&entry)?;
+                closing.entries.push(entry);
+            }
+            self.finish_window(&closing)?;
+        }
+        Ok(())
     }
 
     /// Writes blocks to new places, and everything that refers to them with it.
