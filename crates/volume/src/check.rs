@@ -99,6 +99,7 @@ impl Core {
             if range.contains(&pba.0) {
                 counted[(pba.0 - range.start) as usize] += 1;
             }
+            self.tables.trim_cache();
         }
         self.visit_exclusive(&mut |_, _, reference| {
             if let Some(pba) = reference.pba().filter(|pba| range.contains(&pba.0)) {
@@ -163,6 +164,7 @@ impl Core {
                 }
                 free_in_zone = 0;
             }
+            self.tables.trim_cache();
         }
         Ok(())
     }

@@ -429,6 +429,7 @@ impl Core {
             Buffered::Zeros => false,
             Buffered::Untouched => self.mapped(Lba(lba))?.pba().is_some(),
         };
+        self.tables.trim_cache();
         Ok((is_data, lba + 1))
     }
 }

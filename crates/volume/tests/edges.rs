@@ -168,3 +168,34 @@ fn a_block_with_many_references_is_moved() {
         assert!(contents_of(&volume) == wanted);
     }
 }
+
+#[test]
+fn reading_keeps_to_the_cache() {
+    let settings = volume::VolumeSettings {
+        window_blocks: 64,
+        zone_blocks: 1024,
+        ..small(400_000, Policy::None, Persistence::Cow)
+    };
+    let (backing, _) = store(&settings, 1);
+    let volume = open(&backing);
+    for lba in (0..400_000).step_by(250) {
+        write(&volume, lba, 6);
+    }
+    volume.close().unwrap();
+    drop(volume);
+    let options = OpenOptions {
+        cache_bytes: 1 << 18,
+        read_only: true,
+        ..options()
+    };
+    let volume = Volume::open(Arc::clone(&backing), &options).unwrap();
+    let before = volume.usage().memory_bytes;
+    let mut bytes = vec![0; 64 * BLOCK];
+    for lba in (0..400_000).step_by(250) {
+        volume
+            .read(lba * BLOCK as u64, &mut bytes[..BLOCK])
+            .unwrap();
+    }
+    let after = volume.usage().memory_bytes;
+    assert!(after - before < 1 << 19, "{before} {after}");
+}

@@ -142,6 +142,7 @@ impl Core {
             {
                 referrers.push(lba);
             }
+            self.tables.trim_cache();
         }
         self.closed_zones = emptied.to_vec();
         if self

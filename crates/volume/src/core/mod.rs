@@ -326,6 +326,7 @@ impl Core {
                 None => into.fill(0),
             },
         }
+        self.tables.trim_cache();
         Ok(())
     }
 
@@ -372,6 +373,7 @@ impl Core {
         if let Some((start, from)) = run {
             self.read_run(start, &mut into[from..])?;
         }
+        self.tables.trim_cache();
         Ok(())
     }
 
