@@ -56,13 +56,9 @@ impl Core {
             generations: self.generations.len() as u64,
             ..CheckReport::default()
         };
-        let physical = self.superblock.physical_blocks;
-        let mut start = 0;
-        while start < physical {
-            let end = physical.min(start + PASS_BLOCKS);
-            let counted = self.count_references(start..end, &mut report)?;
-            self.compare_records(start, &counted, read_data, &mut report)?;
-            start = end;
+        for range in self.passes() {
+            let counted = self.count_references(range.clone(), &mut report)?;
+            self.compare_records(range.start, &counted, read_data, &mut report)?;
         }
         let (known, found) = (self.superblock.mapped_blocks, report.mapped_blocks);
         if known != found {
@@ -72,8 +68,18 @@ impl Core {
         Ok(report)
     }
 
+    /// Blocks of the backing store in ranges of whole zones, for one pass over the mapping each.
+    pub(crate) fn passes(&self) -> Vec<std::ops::Range<u64>> {
+        let physical = self.superblock.physical_blocks;
+        let step = PASS_BLOCKS - PASS_BLOCKS % u64::from(self.zones.zone_blocks());
+        let starts = (0..physical).step_by(step as usize);
+        starts
+            .map(|start| start..physical.min(start + step))
+            .collect()
+    }
+
     /// References to each block of a range, from the mapping and pinned generations.
-    fn count_references(
+    pub(crate) fn count_references(
         &mut self,
         range: std::ops::Range<u64>,
         report: &mut CheckReport,

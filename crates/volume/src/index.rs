@@ -72,6 +72,25 @@ pub fn candidates(
     Ok((found, count))
 }
 
+/// Whether a block is in its bucket.
+///
+/// # Errors
+/// When the table can't be read.
+pub fn contains(
+    tables: &mut Tables,
+    fingerprint: Fingerprint,
+    pba: Pba,
+) -> Result<bool, VolumeError> {
+    let bucket = bucket(tables, fingerprint);
+    let wanted = entry(fingerprint, pba);
+    let found = tables.entry(TableKind::Index, bucket)?;
+    Ok(found.is_some_and(|bytes| {
+        bytes
+            .chunks_exact(ENTRY_BYTES)
+            .any(|stored| stored == wanted)
+    }))
+}
+
 /// Remembers a block.
 ///
 /// # Errors

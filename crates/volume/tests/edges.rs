@@ -199,3 +199,42 @@ fn reading_keeps_to_the_cache() {
     let after = volume.usage().memory_bytes;
     assert!(after - before < 1 << 19, "{before} {after}");
 }
+
+#[test]
+fn a_full_volume_opens_after_a_crash() {
+    for persistence in [Persistence::Ordered, Persistence::Thin, Persistence::Cow] {
+        let settings = volume::VolumeSettings {
+            window_blocks: 1,
+            zone_blocks: 16,
+            ..small(20_000, Policy::Full, persistence)
+        };
+        let bytes = 18_000 * BLOCK as u64;
+        let backing: Arc<dyn Backing> = Arc::new(MemoryBacking::new(bytes));
+        Volume::create(&*backing, &settings, Some(bytes)).unwrap();
+        let options = OpenOptions {
+            cache_bytes: 1,
+            ..options()
+        };
+        let volume = Volume::open(Arc::clone(&backing), &options).unwrap();
+        let mut full = false;
+        for lba in 0..20_000 {
+            let at = lba * 7919 % 20_000;
+            match volume.write(at * BLOCK as u64, &content(lba * 8 + 5)) {
+                Ok(()) => {}
+                Err(volume::DeviceError::Full(_)) => {
+                    full = true;
+                    break;
+                }
+                Err(error) => panic!("{}: {error}", persistence.name()),
+            }
+        }
+        assert!(full);
+        volume.flush().unwrap();
+        let wanted = contents_of(&volume);
+        drop(volume);
+        let volume = Volume::open(Arc::clone(&backing), &options)
+            .unwrap_or_else(|error| panic!("{}: {error}", persistence.name()));
+        assert!(contents_of(&volume) == wanted, "{}", persistence.name());
+        assert_fine(&volume, persistence.name());
+    }
+}

@@ -10,9 +10,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::Core;
-use crate::address::{BLOCK_BYTES, Lba, Pba, Reference};
+use crate::address::{BLOCK_BYTES, Pba, Reference};
 use crate::backing::Backing;
+use crate::check::CheckReport;
 use crate::error::VolumeError;
+use crate::fingerprint::Fingerprint;
 use crate::generations;
 use crate::index;
 use crate::page::read_u64;
@@ -308,80 +310,46 @@ impl Core {
         Ok(())
     }
 
-    /// Counts references again, and fills index and zones anew, from the mapping.
-    pub(crate) fn rebuild(&mut self) -> Result<(), VolumeError> {
-        let physical = self.superblock.physical_blocks;
-        for pba in (0..physical).map(Pba) {
-            if self.tables.is_absent(TableKind::Blocks, pba.0) {
-                continue;
-            }
-            let mut record = records::record(&mut self.tables, pba)?;
-            if record.references != 0 {
-                record.references = 0;
-                records::set_record(&mut self.tables, pba, &record)?;
-            }
+    /// Counts references again, and from that what is free, from the mapping. Pages that are right already are
+    /// not changed: a store that is full has no room for all of them twice.
+    fn rebuild(&mut self) -> Result<(), VolumeError> {
+        let passes = self.passes();
+        let mut counted = Vec::new();
+        // Zones first: commits take pages from those that are free.
+        for range in &passes {
+            counted = self.count_for_rebuild(range.clone())?;
+            self.rebuild_zones(range.start, &counted);
         }
-        self.superblock.mapped_blocks = 0;
-        for lba in (0..self.settings().logical_blocks()).map(Lba) {
-            if self.tables.is_absent(TableKind::Map, lba.0) {
-                continue;
+        for range in &passes {
+            if passes.len() > 1 {
+                counted = self.count_for_rebuild(range.clone())?;
             }
-            if let Some(pba) = self.mapped(lba)?.pba() {
-                self.superblock.mapped_blocks += 1;
-                self.count_reference(lba, pba)?;
-            }
+            self.rebuild_records(range.start, &counted)?;
         }
-        self.count_references_of_generations()?;
-        self.rebuild_index_and_zones()
+        Ok(())
     }
 
-    fn count_reference(&mut self, lba: Lba, pba: Pba) -> Result<(), VolumeError> {
-        if pba.0 >= self.superblock.physical_blocks {
-            return Err(VolumeError::Damaged(format!(
-                "block {} of the disk refers to block {}, which is not there",
-                lba.0, pba.0
-            )));
+    fn count_for_rebuild(&mut self, range: std::ops::Range<u64>) -> Result<Vec<u32>, VolumeError> {
+        let mut report = CheckReport::default();
+        let first_pass = range.start == 0;
+        let counted = self.count_references(range, &mut report)?;
+        if let Some(problem) = report.problems.into_iter().next() {
+            return Err(VolumeError::Damaged(problem));
         }
-        let mut record = records::record(&mut self.tables, pba)?;
-        record.references += 1;
-        record.owner = lba;
-        records::set_record(&mut self.tables, pba, &record)
+        if first_pass {
+            self.superblock.mapped_blocks = report.mapped_blocks;
+        }
+        Ok(counted)
     }
 
-    /// Pinned generations count where the newer tree has another reference.
-    fn count_references_of_generations(&mut self) -> Result<(), VolumeError> {
-        self.visit_exclusive(&mut |core, lba, reference| match reference.pba() {
-            Some(pba) => core.count_reference(lba, pba),
-            None => Ok(()),
-        })
-    }
-
-    fn rebuild_index_and_zones(&mut self) -> Result<(), VolumeError> {
-        for bucket in 0..self.tables.entries(TableKind::Index) {
-            if !self.tables.is_absent(TableKind::Index, bucket) {
-                self.tables.entry_mut(TableKind::Index, bucket)?.fill(0);
-            }
-        }
-        let zone_blocks = u64::from(self.zones.zone_blocks());
-        for number in 1..self.zones.count() {
-            if self.space.has_zone(number) {
+    fn rebuild_zones(&mut self, start: u64, counted: &[u32]) {
+        let zone_blocks = self.zones.zone_blocks() as usize;
+        for (number, counts) in counted.chunks_exact(zone_blocks).enumerate() {
+            let number = self.zones.of(Pba(start)) + number;
+            if number == 0 || self.space.has_zone(number) {
                 continue;
             }
-            let first = self.zones.first_block(number).0;
-            let mut used = 0;
-            for pba in (first..first + zone_blocks).map(Pba) {
-                let record = records::record(&mut self.tables, pba)?;
-                if record.references > 0 {
-                    used += 1;
-                    if self.settings().policy.is_full()
-                        && record.fingerprint != crate::fingerprint::Fingerprint::UNKNOWN
-                    {
-                        index::insert(&mut self.tables, record.fingerprint, pba)?;
-                    }
-                } else if record != BlockRecord::default() {
-                    records::set_record(&mut self.tables, pba, &BlockRecord::default())?;
-                }
-            }
+            let used = counts.iter().filter(|count| **count > 0).count();
             let before = self.zones.get(number);
             let kind = match before.kind {
                 _ if used == 0 => ZoneKind::Free,
@@ -389,14 +357,44 @@ impl Core {
                 kind => kind,
             };
             let free_blocks = (zone_blocks - used) as u16;
-            self.zones.set(
-                number,
-                Zone {
-                    kind,
-                    free_blocks,
-                    ..before
-                },
-            );
+            let zone = Zone {
+                kind,
+                free_blocks,
+                ..before
+            };
+            self.zones.set(number, zone);
+        }
+    }
+
+    fn rebuild_records(&mut self, start: u64, counted: &[u32]) -> Result<(), VolumeError> {
+        for (number, &count) in counted.iter().enumerate() {
+            let pba = Pba(start + number as u64);
+            if count == 0 && self.tables.is_absent(TableKind::Blocks, pba.0) {
+                continue;
+            }
+            let before = records::record(&mut self.tables, pba)?;
+            let is_known = before.fingerprint != Fingerprint::UNKNOWN;
+            let mut now = BlockRecord {
+                references: count,
+                ..before
+            };
+            if count == 0 {
+                now = BlockRecord::default();
+            }
+            if now != before {
+                records::set_record(&mut self.tables, pba, &now)?;
+            }
+            if self.settings().policy.is_full() && is_known {
+                if count == 0 {
+                    index::remove(&mut self.tables, before.fingerprint, pba)?;
+                } else if !index::contains(&mut self.tables, before.fingerprint, pba)? {
+                    index::insert(&mut self.tables, before.fingerprint, pba)?;
+                }
+            }
+            if !self.is_read_only() && self.tables.dirty_pages() >= self.tables.dirty_pages_max() {
+                self.commit(false)?;
+            }
+            self.tables.trim_cache();
         }
         Ok(())
     }
