@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::*;
 use volume::backing::{Backing, Event, MemoryBacking, RecordingBacking};
-use volume::{BlockDevice, OpenOptions, Persistence, PinnedDisk, Policy, Volume};
+use volume::{BlockDevice, OpenOptions, Persistence, PinnedDisk, Policy, RamDisk, Volume};
 
 fn store(settings: &volume::VolumeSettings, times: u64) -> (Arc<dyn Backing>, u64) {
     let bytes = times * Volume::backing_bytes_for(settings);
@@ -237,4 +237,36 @@ fn a_full_volume_opens_after_a_crash() {
         assert!(contents_of(&volume) == wanted, "{}", persistence.name());
         assert_fine(&volume, persistence.name());
     }
+}
+
+#[test]
+fn a_full_store_survives_compaction() {
+    let settings = volume::VolumeSettings {
+        window_blocks: 1,
+        ..small(4000, Policy::Full, Persistence::Thin)
+    };
+    let bytes = 1500 * BLOCK as u64;
+    let backing: Arc<dyn Backing> = Arc::new(MemoryBacking::new(bytes));
+    Volume::create(&*backing, &settings, Some(bytes)).unwrap();
+    let volume = open(&backing);
+    let model = RamDisk::new(settings.size_bytes as usize, 4096);
+    let mut written = 0;
+    while written < 4000 {
+        let data = content(written * 8);
+        match volume.write(written * BLOCK as u64, &data) {
+            Ok(()) => model.write(written * BLOCK as u64, &data).unwrap(),
+            Err(volume::DeviceError::Full(_)) => break,
+            Err(error) => panic!("{error}"),
+        }
+        written += 1;
+    }
+    for lba in (0..written).filter(|lba| lba % 2 == 0) {
+        volume.trim(lba * BLOCK as u64, BLOCK as u64).unwrap();
+        model.trim(lba * BLOCK as u64, BLOCK as u64).unwrap();
+    }
+    volume.flush().unwrap();
+    volume.compact().unwrap();
+    assert_equal(&volume, &model, "compacted");
+    assert_fine(&volume, "compacted");
+    volume.flush().unwrap();
 }

@@ -102,7 +102,9 @@ impl Core {
                 break;
             }
             let emptied: Vec<usize> = victims[start..end].iter().map(|(_, zone)| *zone).collect();
-            self.move_blocks(batch, &emptied, done)?;
+            if !self.move_blocks(batch, &emptied, done)? {
+                break;
+            }
             start = end;
         }
         Ok(())
@@ -123,12 +125,13 @@ impl Core {
         Ok(())
     }
 
+    /// Moves blocks out of zones; `false` when there was no room for all of them.
     fn move_blocks(
         &mut self,
         mut batch: HashMap<Pba, Vec<Lba>>,
         emptied: &[usize],
         done: &mut Compaction,
-    ) -> Result<(), VolumeError> {
+    ) -> Result<bool, VolumeError> {
         let pin = self.newest_pin();
         for lba in (0..self.settings().logical_blocks()).map(Lba) {
             if self.tables.is_absent(TableKind::Map, lba.0) {
@@ -155,28 +158,41 @@ impl Core {
         let mut moves: Vec<(Pba, Vec<Lba>)> = batch.into_iter().collect();
         moves.sort_unstable_by_key(|(pba, _)| *pba);
         let entries_max = self.settings().window_blocks as usize;
-        let (mut window, mut entries) = (Vec::new(), 0);
+        let (mut window, mut entries, mut has_room) = (Vec::new(), 0, true);
         for (pba, referrers) in moves {
             let record = records::record(&mut self.tables, pba)?;
             if record.references as usize != referrers.len() || referrers.is_empty() {
                 done.blocks_pinned += 1;
                 continue;
             }
-            done.blocks_moved += 1;
             if entries + referrers.len() > entries_max {
-                self.move_window(std::mem::take(&mut window))?;
+                let moves = std::mem::take(&mut window);
+                has_room = self.move_window(moves, done)?;
                 entries = 0;
             }
+            if !has_room {
+                break;
+            }
             if referrers.len() > entries_max {
-                self.move_in_steps(pba, record.fingerprint, &referrers, entries_max)?;
+                let fingerprint = record.fingerprint;
+                has_room = self.move_in_steps(pba, fingerprint, &referrers, entries_max, done)?;
                 continue;
             }
             entries += referrers.len();
             window.push((pba, record.fingerprint, referrers));
         }
-        self.move_window(window)?;
+        has_room = has_room && self.move_window(window, done)?;
         self.closed_zones.clear();
-        self.commit(false)
+        self.commit(false)?;
+        Ok(has_room)
+    }
+
+    /// Blocks that can be moved: what is free outside of zones that are being emptied.
+    fn room_to_move(&self) -> u64 {
+        let closed = self.closed_zones.iter().map(|&zone| self.zones.get(zone));
+        let closed = closed.filter(|zone| zone.kind == ZoneKind::Data);
+        let unusable: u64 = closed.map(|zone| u64::from(zone.free_blocks)).sum();
+        self.placeable_blocks().saturating_sub(unusable)
     }
 
     /// Moves a block that more refer to than a window holds: the first of them have it at its new place, then
@@ -187,11 +203,14 @@ impl Core {
         fingerprint: crate::fingerprint::Fingerprint,
         referrers: &[Lba],
         entries_max: usize,
-    ) -> Result<(), VolumeError> {
+        done: &mut Compaction,
+    ) -> Result<bool, VolumeError> {
         let (first, rest) = referrers.split_at(entries_max);
-        self.move_window(vec![(pba, fingerprint, first.to_vec())])?;
+        if !self.move_window(vec![(pba, fingerprint, first.to_vec())], done)? {
+            return Ok(false);
+        }
         let Some(pba) = self.mapped(first[0])?.pba() else {
-            return Ok(());
+            return Ok(true);
         };
         let fingerprint = records::record(&mut self.tables, pba)?.fingerprint;
         for lbas in rest.chunks(entries_max) {
@@ -208,19 +227,28 @@ impl Core {
             }
             self.finish_window(&closing)?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Writes blocks to new places, and everything that refers to them with it.
+    /// Writes blocks to new places, and everything that refers to them with it; `false` when there is no
+    /// room for them.
     fn move_window(
         &mut self,
         moves: Vec<(Pba, crate::fingerprint::Fingerprint, Vec<Lba>)>,
-    ) -> Result<(), VolumeError> {
+        done: &mut Compaction,
+    ) -> Result<bool, VolumeError> {
         if moves.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let entries = moves.iter().map(|(_, _, referrers)| referrers.len()).sum();
         self.prepare_window(entries)?;
+        if self.room_to_move() < moves.len() as u64 {
+            self.commit(false)?;
+            if self.room_to_move() < moves.len() as u64 {
+                return Ok(false);
+            }
+        }
+        done.blocks_moved += moves.len() as u64;
         let mut closing = Closing::default();
         let mut bytes = vec![0; BLOCK_BYTES];
         for (pba, mut fingerprint, referrers) in moves {
@@ -250,7 +278,8 @@ impl Core {
                 closing.entries.push(entry);
             }
         }
-        self.finish_window(&closing)
+        self.finish_window(&closing)?;
+        Ok(true)
     }
 
     /// Gives zones that hold nothing back to the store.
