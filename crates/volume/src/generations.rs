@@ -161,6 +161,11 @@ impl Core {
                 "a volume of persistence `ram` has no generations".to_owned(),
             ));
         }
+        if !self.has_room_for_trees(2) {
+            return Err(VolumeError::Full(
+                "no room for another tree of the mapping".to_owned(),
+            ));
+        }
         let number = self.superblock.generation;
         if number + 2 >= crate::address::GENERATIONS_MAX {
             return Err(VolumeError::Settings(

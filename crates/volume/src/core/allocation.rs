@@ -5,6 +5,8 @@ use crate::address::{Lba, Pba};
 use crate::error::VolumeError;
 use crate::records;
 use crate::tables::{TableKind, tree_shape};
+use crate::window::buffer::UNMAPS_MAX;
+use crate::window::parts::PART_ENTRIES_MAX;
 use crate::zones::{ZoneKind, Zones};
 
 /// A zone that blocks are written to: its free blocks, in order.
@@ -40,7 +42,33 @@ impl Core {
             })
             .sum();
         let missing = (all + 16).saturating_sub(self.space.free_blocks());
-        missing.div_ceil(self.zones.zone_blocks() as usize) as u32 + 1
+        let zone_blocks = self.zones.zone_blocks() as usize;
+        missing.div_ceil(zone_blocks) as u32
+            + (self.window_parts() as usize).div_ceil(zone_blocks) as u32
+    }
+
+    /// Parts that the largest window takes when nothing of it can be compressed.
+    pub(super) fn window_parts(&self) -> u64 {
+        let entries = self.settings().window_blocks as usize + UNMAPS_MAX;
+        entries.div_ceil(PART_ENTRIES_MAX) as u64
+    }
+
+    /// Whether there is room for a commit and so many trees of the mapping.
+    pub(crate) fn has_room_for_trees(&self, trees: u64) -> bool {
+        let shape = tree_shape(TableKind::Map, self.tables.entries(TableKind::Map));
+        let pages = trees * (shape.leaves + shape.directories + shape.roots) as u64;
+        let zones = pages.div_ceil(u64::from(self.zones.zone_blocks()));
+        u64::from(self.zones.free_zones()) >= u64::from(self.reserve_zones()) + zones
+    }
+
+    /// Zones that the next commit may take for pages that have no place yet.
+    fn commit_zones(&self) -> u32 {
+        let pages = self.tables.dirty_pages() + self.window_pages() + 16;
+        let all: usize = TableKind::ALL
+            .into_iter()
+            .map(|kind| tree_shape(kind, self.tables.entries(kind)).leaves)
+            .sum();
+        (pages.min(all + 16) / self.zones.zone_blocks() as usize) as u32 + 1
     }
 
     /// Pages that closing one window may change, at most.
@@ -50,11 +78,16 @@ impl Core {
 
     /// Blocks of data that can be placed without touching the reserve.
     pub(crate) fn placeable_blocks(&self) -> u64 {
+        // Pages of pinned trees stay: commits take room that they do not give back.
+        if !self.generations.is_empty() && !self.has_room_for_trees(1) {
+            return 0;
+        }
         let open = self.data_zone.as_ref().map_or(0, OpenZone::blocks_left) as u64;
         let open_zone = self.data_zone.as_ref().map(|open| open.zone);
         let counted_twice = open_zone.map_or(0, |zone| u64::from(self.zones.get(zone).free_blocks));
         let partial = self.zones.free_blocks(ZoneKind::Data) - counted_twice;
-        let free = self.zones.free_zones().saturating_sub(self.reserve_zones());
+        let kept = self.reserve_zones() + self.commit_zones();
+        let free = self.zones.free_zones().saturating_sub(kept);
         open + partial + u64::from(free) * u64::from(self.zones.zone_blocks())
     }
 

@@ -140,12 +140,16 @@ impl Core {
             let partial = self.zones.most_free(ZoneKind::Compressed, |zone| {
                 Some(zone) != open && !next.contains(&zone)
             });
-            let found = if !self.is_short() {
+            // What clients were answered for has room yet.
+            let spare = self.buffer.blocks() + zone_blocks;
+            let found = if !self.is_short()
+                && (self.buffer.is_empty() || self.placeable_blocks() >= spare)
+            {
                 self.zones.take_free(ZoneKind::Compressed)
             } else if partial.is_some() {
                 partial
-            } else if self.part_places() == 0 {
-                // The reserve has one zone for this.
+            } else if self.part_places() < self.window_parts() {
+                // The reserve has room for this.
                 self.zones.take_free(ZoneKind::Compressed)
             } else {
                 None

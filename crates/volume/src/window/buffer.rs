@@ -10,7 +10,7 @@ use crate::address::{BLOCK_BYTES, Lba};
 use crate::fingerprint::Fingerprint;
 
 /// Ranges of zeros that a window holds, at most.
-const UNMAPS_MAX: usize = 64;
+pub const UNMAPS_MAX: usize = 64;
 
 /// A change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
