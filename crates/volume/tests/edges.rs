@@ -270,3 +270,31 @@ fn a_full_store_survives_compaction() {
     assert_fine(&volume, "compacted");
     volume.flush().unwrap();
 }
+
+#[test]
+fn a_full_store_is_trimmed() {
+    for persistence in [Persistence::Thin, Persistence::Ordered, Persistence::Cow] {
+        let settings = volume::VolumeSettings {
+            window_blocks: 1,
+            zone_blocks: 16,
+            ..small(20_000, Policy::Full, persistence)
+        };
+        let bytes = 18_000 * BLOCK as u64;
+        let backing: Arc<dyn Backing> = Arc::new(MemoryBacking::new(bytes));
+        Volume::create(&*backing, &settings, Some(bytes)).unwrap();
+        let options = OpenOptions {
+            cache_bytes: 1,
+            ..options()
+        };
+        let volume = Volume::open(Arc::clone(&backing), &options).unwrap();
+        let write = |lba: u64| {
+            let at = lba * 7919 % 20_000;
+            volume.write(at * BLOCK as u64, &content(lba * 8 + 5))
+        };
+        assert!((0..20_000).any(|lba| write(lba).is_err()));
+        volume.flush().unwrap();
+        volume.trim(0, settings.size_bytes).unwrap();
+        volume.flush().unwrap();
+        assert_fine(&volume, persistence.name());
+    }
+}

@@ -73,7 +73,7 @@ impl Core {
 
     /// Pages that closing one window may change, at most.
     fn window_pages(&self) -> usize {
-        4 * self.settings().window_blocks as usize
+        4 * self.settings().window_blocks as usize + 6 * self.unmap_step() as usize
     }
 
     /// Blocks of data that can be placed without touching the reserve.

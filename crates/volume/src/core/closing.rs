@@ -90,10 +90,11 @@ impl Core {
     /// Commits if a window of so many entries could not be written, or its pages not be kept.
     pub(super) fn prepare_window(&mut self, entries: usize) -> Result<(), VolumeError> {
         let thin = self.persistence() == Persistence::Thin;
+        let changed = 4 * entries + 3 * self.buffer.unmapped_blocks() as usize;
         // A volume that was closed is not from now on: a crash must be noticed.
         if self.superblock.clean
             || (thin && self.part_places() < (2 * parts_alone(entries) + 8) as u64)
-            || self.tables.dirty_pages() + 4 * entries > self.tables.dirty_pages_max()
+            || self.tables.dirty_pages() + changed > self.tables.dirty_pages_max()
         {
             self.commit(false)?;
         }

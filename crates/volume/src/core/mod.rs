@@ -279,20 +279,25 @@ impl Core {
         Ok(())
     }
 
+    /// Blocks that may become zeros in a window before it is closed. Each may have a record and a place in
+    /// the index in pages of their own, and all of these must fit the cache.
+    pub(super) fn unmap_step(&self) -> u64 {
+        let per_page = crate::page::entries_per_page(TableKind::Map.entry_bytes()) as u64;
+        per_page * (self.tables.dirty_pages_max() as u64 / 8 / per_page).clamp(1, 512)
+    }
+
     /// Makes blocks zeros.
     pub(crate) fn unmap(&mut self, lba: Lba, blocks: u64) -> Result<(), VolumeError> {
         self.check_writable()?;
         let end = lba.0 + blocks;
-        let per_page = crate::page::entries_per_page(TableKind::Map.entry_bytes()) as u64;
-        // Not more pages of the mapping at a time than fit the cache well.
-        let step = per_page * (self.tables.dirty_pages_max() as u64 / 8).clamp(1, 512);
+        let step = self.unmap_step();
         let mut start = lba.0;
         while start < end {
             let stop = end.min(start - start % step + step);
             if self.is_mapped(start..stop) {
                 self.make_room(0)?;
                 self.buffer.unmap(Lba(start), stop - start);
-                if self.buffer.is_full() || stop - start >= step {
+                if self.buffer.is_full() || self.buffer.unmapped_blocks() >= step {
                     self.close_window()?;
                 }
             }

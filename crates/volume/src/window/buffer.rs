@@ -55,6 +55,8 @@ pub struct WindowBuffer {
     /// Change that wrote a block last.
     written: HashMap<u64, u32>,
     unmaps: usize,
+    /// Blocks of ranges of zeros.
+    unmapped_blocks: u64,
 }
 
 impl WindowBuffer {
@@ -67,6 +69,7 @@ impl WindowBuffer {
             bytes: Vec::with_capacity(capacity * BLOCK_BYTES),
             written: HashMap::new(),
             unmaps: 0,
+            unmapped_blocks: 0,
         }
     }
 
@@ -86,6 +89,12 @@ impl WindowBuffer {
     #[must_use]
     pub fn blocks(&self) -> u64 {
         self.written.len() as u64
+    }
+
+    /// Blocks of ranges that became zeros.
+    #[must_use]
+    pub fn unmapped_blocks(&self) -> u64 {
+        self.unmapped_blocks
     }
 
     /// Takes a block.
@@ -131,6 +140,7 @@ impl WindowBuffer {
         });
         self.changes.push(Change::Unmap { lba, blocks });
         self.unmaps += 1;
+        self.unmapped_blocks += blocks;
     }
 
     /// What it says of a block.
@@ -177,6 +187,7 @@ impl WindowBuffer {
         self.bytes.clear();
         self.written.clear();
         self.unmaps = 0;
+        self.unmapped_blocks = 0;
     }
 }
 
