@@ -18,7 +18,7 @@ use crate::page::{
     read_u16, read_u32, read_u64, seal,
 };
 use crate::superblock::{GENERATION_PAGES_MAX, Superblock};
-use crate::tables::{MapTree, read_map_tree};
+use crate::tables::{MapTree, TableKind, read_map_tree, tree_shape};
 
 /// Number in checksums of the pages of the list.
 const LIST_TABLE: u8 = 20;
@@ -127,9 +127,12 @@ pub(crate) fn load(
         };
         let possible = generation.number < superblock.generation
             && generation.logical_blocks <= superblock.settings.logical_blocks()
-            && generations
-                .last()
-                .is_none_or(|before| before.number < generation.number)
+            && generation.roots.len()
+                == tree_shape(TableKind::Map, generation.logical_blocks).roots
+            && generations.last().is_none_or(|before| {
+                before.number < generation.number
+                    && before.logical_blocks <= generation.logical_blocks
+            })
             && generation.roots.iter().all(|root| {
                 root.pba()
                     .is_none_or(|pba| pba.0 < superblock.physical_blocks)

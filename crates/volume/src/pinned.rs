@@ -46,6 +46,7 @@ impl PinnedDisk {
         let per_page = entries_per_page(8) as u64;
         let page = (lba / per_page) as usize;
         if self.tree.leaves[page] == Reference::NONE {
+            self.volume.core().check_pinned(self.number)?;
             return Ok(None);
         }
         let mut cached = self.page.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,7 +6,7 @@
 
 use twox_hash::XxHash3_128;
 
-use crate::address::{BLOCK_BYTES, PHYSICAL_BLOCKS_MAX, Pba, Reference};
+use crate::address::{BLOCK_BYTES, GENERATIONS_MAX, PHYSICAL_BLOCKS_MAX, Pba, Reference};
 use crate::error::VolumeError;
 use crate::fingerprint::FingerprintKind;
 use crate::page::{read_u16, read_u32, read_u64};
@@ -52,6 +52,12 @@ pub struct TableRoot {
     pub entries: u64,
     /// Its root pages; none when the table is empty.
     pub roots: Vec<Reference>,
+}
+
+/// Whether the roots of tables with so many root pages each fit into a superblock.
+#[must_use]
+pub fn has_room_for_roots(roots: impl Iterator<Item = usize>) -> bool {
+    roots.map(|roots| 16 + 8 * roots).sum::<usize>() <= CHECKSUM_AT - TABLES_AT
 }
 
 /// What a volume is, and where its metadata begins.
@@ -239,6 +245,12 @@ impl Superblock {
         {
             return Err(impossible("an impossible number of blocks"));
         }
+        if !physical_blocks.is_multiple_of(u64::from(settings.zone_blocks)) {
+            return Err(impossible("a part of a zone"));
+        }
+        if !(1..GENERATIONS_MAX).contains(&read_u32(bytes, 76)) {
+            return Err(impossible("no possible generation"));
+        }
         let reference = |at| checked_reference(read_u64(bytes, at), physical_blocks);
         let generation_pages = usize::from(bytes[120]);
         if generation_pages > GENERATION_PAGES_MAX {
@@ -359,7 +371,7 @@ mod tests {
             uuid: [3; 16],
             sequence: 12,
             settings: VolumeSettings::new(1 << 30),
-            physical_blocks: 300_000,
+            physical_blocks: 300_032,
             clean: true,
             generation: 9,
             committed_window: 88,

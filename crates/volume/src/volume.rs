@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::address::{BLOCK_BYTES, Lba};
 use crate::backing::Backing;
 use crate::check::CheckReport;
-use crate::core::{Compaction, Core, Recovery, physical_blocks_for, read_superblock};
+use crate::core::{Compaction, Core, Recovery, check_size, physical_blocks_for, read_superblock};
 use crate::device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry};
 use crate::error::VolumeError;
 use crate::fingerprint::{Fingerprint, Fingerprinter};
@@ -50,6 +50,11 @@ impl Volume {
                 "{bytes} bytes for the volume are {zones} zones of {zone_bytes} bytes: at least {zones_min} are needed"
             )));
         }
+        check_size(
+            settings.logical_blocks(),
+            zones * u64::from(settings.zone_blocks),
+            settings.zone_blocks,
+        )?;
         let found = backing
             .size_bytes()
             .map_err(VolumeError::io("asking for the size of the backing store"))?;

@@ -161,3 +161,20 @@ fn what_is_no_volume_is_told_apart() {
     let error = Volume::open(backing, &volume::OpenOptions::default()).unwrap_err();
     assert!(matches!(error, VolumeError::Settings(_)), "{error}");
 }
+
+#[test]
+fn what_has_no_room_in_a_superblock_is_refused() {
+    let store = 20 << 30;
+    let backing = MemoryBacking::new(store);
+    let settings = volume::VolumeSettings::new(210 << 40);
+    let error = Volume::create(&backing, &settings, Some(store)).unwrap_err();
+    assert!(matches!(error, VolumeError::Settings(_)), "{error}");
+    let settings = small(BLOCKS, Policy::Full, Persistence::Thin);
+    let bytes = Volume::backing_bytes_for(&settings);
+    let backing: Arc<dyn Backing> = Arc::new(MemoryBacking::new(bytes));
+    Volume::create(&*backing, &settings, None).unwrap();
+    let volume = open(&backing);
+    let error = volume.grow(210 << 40, bytes).unwrap_err();
+    assert!(matches!(error, VolumeError::Settings(_)), "{error}");
+    volume.write(0, &content(1)).unwrap();
+}

@@ -121,7 +121,7 @@ impl Core {
             if let Some(pba) = self.data_zone.as_mut().and_then(OpenZone::take) {
                 return Ok(pba);
             }
-            let current = self.data_zone.take().map(|open| open.zone);
+            let current = self.leave_data_zone();
             let compacts = !self.closed_zones.is_empty();
             let fuller = |core: &Self| {
                 core.zones.most_free(ZoneKind::Data, |zone| {
@@ -148,6 +148,17 @@ impl Core {
                 .ok_or_else(|| VolumeError::Full("no zone has a free block".to_owned()))?;
             self.data_zone = Some(self.open_zone(zone)?);
         }
+    }
+
+    /// No zone is open for data any more; the one that was may have lost all its blocks meanwhile.
+    pub(super) fn leave_data_zone(&mut self) -> Option<usize> {
+        let zone = self.data_zone.take()?.zone;
+        let now = self.zones.get(zone);
+        if u32::from(now.free_blocks) == self.zones.zone_blocks() {
+            let kind = ZoneKind::Free;
+            self.zones.set(zone, crate::zones::Zone { kind, ..now });
+        }
+        Some(zone)
     }
 
     /// A place for a part of a window. Commits see to it that there always is one.

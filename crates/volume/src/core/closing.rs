@@ -175,8 +175,8 @@ impl Core {
         })
     }
 
-    /// A block with the same bytes. Home blocks look into the journal first, then, where the policy is
-    /// full, everywhere; blocks of the journal do not look into it.
+    /// A block with the same bytes. Home blocks look into the journal first, blocks of the journal do not;
+    /// then, where the policy is full, everywhere.
     fn find_duplicate(
         &mut self,
         fingerprint: Fingerprint,
@@ -190,8 +190,7 @@ impl Core {
         {
             return Ok(Some(pba));
         }
-        // With a journal known, its blocks are unique nearly always: no look-up is worth it.
-        if !self.settings().policy.is_full() || in_journal {
+        if !self.settings().policy.is_full() {
             return Ok(None);
         }
         let (candidates, count) = index::candidates(&mut self.tables, fingerprint)?;

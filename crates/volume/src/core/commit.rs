@@ -39,7 +39,7 @@ impl Core {
             self.rotate_compressed_zones(closing)?;
         }
         if closing {
-            self.data_zone = None;
+            self.leave_data_zone();
         }
         self.write_zones()?;
         let space = &mut self.space;

@@ -26,7 +26,7 @@ const USED_QUARTERS_MAX: u64 = 3;
 pub struct Compaction {
     /// Blocks that were moved.
     pub blocks_moved: u64,
-    /// Blocks that pinned generations hold where they are.
+    /// Blocks that pinned generations hold where they are, or that can't be read.
     pub blocks_pinned: u64,
     /// Zones that hold nothing, before and after.
     pub free_zones: (u32, u32),
@@ -153,7 +153,7 @@ impl Core {
             .as_ref()
             .is_some_and(|open| emptied.contains(&open.zone))
         {
-            self.data_zone = None;
+            self.leave_data_zone();
         }
         let mut moves: Vec<(Pba, Vec<Lba>)> = batch.into_iter().collect();
         moves.sort_unstable_by_key(|(pba, _)| *pba);
@@ -252,7 +252,12 @@ impl Core {
         let mut closing = Closing::default();
         let mut bytes = vec![0; BLOCK_BYTES];
         for (pba, mut fingerprint, referrers) in moves {
-            self.read_stored(pba, &mut bytes)?;
+            // What can't be read stays where it is.
+            if self.read_stored(pba, &mut bytes).is_err() {
+                done.blocks_moved -= 1;
+                done.blocks_pinned += 1;
+                continue;
+            }
             if fingerprint == crate::fingerprint::Fingerprint::UNKNOWN {
                 fingerprint = self.fingerprinter.of(&bytes);
             }

@@ -64,6 +64,12 @@ impl Core {
             }
             Entry::Duplicate { lba, pba, .. } => {
                 let mut record = records::record(&mut self.tables, pba)?;
+                if record.references == 0 {
+                    return Err(VolumeError::Damaged(format!(
+                        "block {} is to be shared, and not in use",
+                        pba.0
+                    )));
+                }
                 record.references = record.references.checked_add(1).ok_or_else(|| {
                     VolumeError::Damaged(format!("block {} has too many references", pba.0))
                 })?;

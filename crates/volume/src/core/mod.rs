@@ -99,6 +99,30 @@ pub(crate) fn table_entries(
     ]
 }
 
+/// Whether a volume can be that large.
+///
+/// # Errors
+/// When its tables have more root pages than a superblock names.
+pub(crate) fn check_size(
+    logical_blocks: u64,
+    physical_blocks: u64,
+    zone_blocks: u32,
+) -> Result<(), VolumeError> {
+    let entries = table_entries(logical_blocks, physical_blocks, zone_blocks);
+    let roots = TableKind::ALL
+        .into_iter()
+        .zip(entries)
+        .map(|(kind, entries)| tree_shape(kind, entries).roots);
+    if crate::superblock::has_room_for_roots(roots) {
+        return Ok(());
+    }
+    Err(VolumeError::Settings(format!(
+        "a disk of {} on a store of {} TiB is too large: some 25 TiB are possible",
+        logical_blocks >> 28,
+        physical_blocks >> 28
+    )))
+}
+
 /// Blocks of a backing store that hold a disk of that size when no block is stored twice and none is
 /// saved: data, tables twice (as they are copied on write), room to move.
 #[must_use]
@@ -431,7 +455,11 @@ impl Core {
         if self.unsynced {
             self.whole(Self::sync)?;
         }
-        self.look_for_journal()
+        // Where the journal is is advice: what was to be durable is.
+        if self.look_for_journal().is_err() {
+            self.pool = None;
+        }
+        Ok(())
     }
 
     /// Makes what was written durable.

@@ -35,6 +35,7 @@ impl Core {
                 physical * BLOCK_BYTES as u64
             )));
         }
+        super::check_size(settings.logical_blocks(), physical, settings.zone_blocks)?;
         let entries = table_entries(settings.logical_blocks(), physical, settings.zone_blocks);
         self.whole(|core| {
             for kind in [TableKind::Map, TableKind::Blocks, TableKind::Zones] {
