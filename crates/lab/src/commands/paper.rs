@@ -15,7 +15,7 @@ use crate::paper::fastcdc::experiments::Experiment;
 use crate::paper::macs::{ContainerForm, Scheme};
 use crate::paper::p_dedupe::FingerprintKind;
 use crate::paper::{
-    self, GivenSet, Results, fastcdc, macs, odess, p_dedupe, rapidcdc, ss_cdc, thindedup,
+    self, GivenSet, Results, fastcdc, macs, odess, p_dedupe, rapidcdc, ss_cdc, thindedup, woj,
 };
 use crate::progress::Progress;
 use crate::report::paper_report::{PaperReport, PaperSettings};
@@ -57,6 +57,9 @@ pub enum Paper {
     /// Ni, ch. 5: a volume's metadata inside compressed blocks of data
     #[command(after_help = THINDEDUP_HELP)]
     Thindedup(Box<ThinDedupArguments>),
+    /// Ni, ch. 4: a journal whose blocks are written once
+    #[command(after_help = WOJ_HELP)]
+    Woj(Box<WojArguments>),
 }
 
 const FASTCDC_HELP: &str = concat!(
@@ -117,6 +120,18 @@ Data sets may have any name; with one of the paper's (TAR, LNX, RDB, SYN, VMA, V
 beside. One given twice is made of both paths. The paper's LNX is tarred.
 Experiments are fig6, fig7, fig11, fig12, fig13, fig14, fig16-21, fig22, table3, fig23, stages. Without
 data, fig7 and fig11 to fig14 are run, on chunks that are made up: so much for each modification.
+",
+    exit_codes!()
+);
+
+const WOJ_HELP: &str = concat!(
+    "\
+Data sets may have any name; with one of the paper's (GCC-code, DVD-image, GCC-clone) it stands beside. One
+given twice is made of both paths. They are copied, twice, to a new file system (fig4.8).
+Experiments are table4.1, fig4.2, fig4.3, fig4.4, fig4.5, fig4.6, fig4.7, fig4.8, memory, synthetic. Those from
+fig4.2 to fig4.8 run on a real ext4, which needs root, /dev/fuse, a loop device and mkfs.ext4; without them the
+others run. Blocks and flushes are counted; times are those of a model of the paper's SSDs, but for Table 4.1 and
+what is called wall.
 ",
     exit_codes!()
 );
@@ -224,6 +239,31 @@ pub struct MacsArguments {
     pub schemes: Vec<Scheme>,
 }
 
+/// What to run of the WOJ paper.
+#[derive(Debug, Args)]
+pub struct WojArguments {
+    #[command(flatten)]
+    pub common: CommonArguments,
+    /// What each job writes, and most that is copied of a data set
+    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = parse_bytes)]
+    pub size: u64,
+    /// An eighth of that
+    #[arg(long)]
+    pub quick: bool,
+    /// The journal of the file systems
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_bytes)]
+    pub journal: u64,
+    /// The disks that they are on
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_bytes)]
+    pub disk: u64,
+    /// Where volumes lie while it runs; in memory, unless given
+    #[arg(long, value_name = "DIR")]
+    pub work: Option<PathBuf>,
+    /// Timed passes of each hash function; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub runs: u16,
+}
+
 /// What to run of the ThinDedup paper.
 #[derive(Debug, Args)]
 pub struct ThinDedupArguments {
@@ -257,6 +297,7 @@ impl PaperArguments {
             Paper::PDedupe(arguments) => arguments.loaded.common.json,
             Paper::Macs(arguments) => arguments.common.json,
             Paper::Thindedup(arguments) => arguments.common.json,
+            Paper::Woj(arguments) => arguments.common.json,
         }
     }
 }
@@ -276,6 +317,7 @@ pub fn run(arguments: &PaperArguments) -> anyhow::Result<()> {
         Paper::Macs(arguments) => run_macs(arguments),
         Paper::Odess(arguments) => run_loaded(arguments, &odess::ABOUT, None, odess::run),
         Paper::Thindedup(arguments) => run_thindedup(arguments),
+        Paper::Woj(arguments) => run_woj(arguments),
     }
 }
 
@@ -411,6 +453,50 @@ fn run_macs(arguments: &MacsArguments) -> anyhow::Result<()> {
         started,
         &progress,
     )
+}
+
+fn run_woj(arguments: &WojArguments) -> anyhow::Result<()> {
+    let started = Instant::now();
+    interrupt::catch()?;
+    let about = &woj::ABOUT;
+    let size_bytes = if arguments.quick {
+        arguments.size / 8
+    } else {
+        arguments.size
+    };
+    refuse_nothing(arguments.runs, size_bytes)?;
+    if arguments.journal < 4 << 20 || arguments.disk / 4 < arguments.journal.max(arguments.size) {
+        return Err(Failure::usage(
+            "a journal has at least 4 MiB, and the disk four times its size and that of a job",
+        )
+        .into());
+    }
+    let plan = paper::Plan {
+        sets: sets(about, &arguments.common.data, false)?,
+        experiments: experiments(about, &arguments.common.experiments)?,
+        size_bytes,
+        synthetic_bytes: size_bytes,
+        runs: usize::from(arguments.runs),
+        threads: 1,
+    };
+    let options = woj::Options {
+        disk_bytes: arguments.disk.next_multiple_of(4096),
+        journal_bytes: arguments.journal,
+        work: arguments.work.clone(),
+    };
+    let mut progress = Progress::new(arguments.common.quiet);
+    let results = woj::run(&plan, &options, &mut progress)?;
+    let settings = PaperSettings {
+        experiments: plan.experiments.clone(),
+        runs: plan.runs as u64,
+        threads: 1,
+        memory_bytes: 0,
+        size_bytes,
+        synthetic_bytes: plan.synthetic_bytes,
+        fingerprint: None,
+    };
+    let common = &arguments.common;
+    finish(common, about, settings, results, started, &progress)
 }
 
 fn run_thindedup(arguments: &ThinDedupArguments) -> anyhow::Result<()> {

@@ -20,6 +20,7 @@ pub mod ss_cdc;
 pub mod thindedup;
 pub mod threads;
 pub mod timing;
+pub mod woj;
 
 use std::path::PathBuf;
 

@@ -10,5 +10,6 @@ mod paper_in_memory;
 mod paper_macs;
 mod paper_odess;
 mod paper_thindedup;
+mod paper_woj;
 mod sandbox;
 mod similar;
