@@ -149,14 +149,15 @@ impl JournalPool {
         }
     }
 
-    /// The newest block of the journal with that content.
+    /// The oldest block of the journal with that content. What is oldest goes home first, and its block of the
+    /// journal is the next to be overwritten: the newer ones live long enough for those that come later.
     #[must_use]
     pub fn find(&self, key: Fingerprint) -> Option<Lba> {
         let list = self.blocks.get(&key)?;
         if self.kind == PoolKind::Prefix64 && list.len() > 1 {
             return None;
         }
-        list.last().map(|block| Lba(*block))
+        list.first().map(|block| Lba(*block))
     }
 }
 
@@ -178,10 +179,10 @@ mod tests {
         pool.insert(Lba(20), key(1));
         pool.insert(Lba(21), key(1));
         pool.insert(Lba(22), key(2));
-        assert_eq!(pool.find(key(1)), Some(Lba(21)));
-        pool.forget(Lba(21));
         assert_eq!(pool.find(key(1)), Some(Lba(20)));
-        pool.insert(Lba(20), key(3));
+        pool.forget(Lba(20));
+        assert_eq!(pool.find(key(1)), Some(Lba(21)));
+        pool.insert(Lba(21), key(3));
         assert_eq!(pool.find(key(1)), None);
         pool.forget_range(&(22..23));
         assert_eq!((pool.find(key(2)), pool.len()), (None, 1));
