@@ -169,7 +169,7 @@ pub fn run(plan: &Plan, options: &Options, progress: &mut Progress) -> anyhow::R
 /// What is done where the paper is silent, or otherwise than there.
 const NOTES: [&str; 5] = [
     "`ram` keeps the mapping in memory, as the paper's INRAM does; `thin` makes it durable, metadata counted apart",
-    "The published fingerprint (64 bytes) returns wrong data: wrong blocks are those of the disk at the end, wrong writes those that a read behind the next flush found wrong, each time",
+    "The published fingerprint (64 bytes) can return wrong data: wrong blocks are those of the disk at the end, wrong writes those that a read behind the next flush found wrong, each time",
     "Windows of one write: an eighth of the writes",
     "varmail-like and fileserver-like: one thread; the latter syncs each hundredth round in place of time that passes. LevelDB-like is a log, sorted files of 2 MiB and merges of two levels, no LevelDB",
     "Journals of the paper are 256 MB, of ext3; jobs there write 8 GB",

@@ -302,11 +302,14 @@ fn level_db(client: &mut Client<'_>, value_bytes: u64) -> Result<()> {
     let mut left = client.bytes;
     while left > 0 {
         let log = client.create("log")?;
+        let before = client.blocks;
         let mut at = 0;
         while at < MEMORY_TABLE_BYTES.min(left) {
             client.fill(&log, at, record)?;
             at += record;
         }
+        // Many records to a block.
+        client.blocks = before + at.div_ceil(BLOCK);
         left = left.saturating_sub(at);
         for _ in 0..at.div_ceil(SORTED_BYTES) {
             number += 1;
