@@ -120,7 +120,7 @@ impl JournalPool {
         let Some(key) = self.fingerprints.remove(&lba.0) else {
             return;
         };
-        // As published, an entry that had a collision stays invalid until all its blocks are gone.
+        // Of two blocks with one key the one that is left can be found again.
         if let Some(list) = self.blocks.get_mut(&key) {
             list.retain(|block| *block != lba.0);
             if list.is_empty() {
