@@ -140,6 +140,33 @@ pub trait BlockDevice: Send + Sync {
     ) -> Result<Vec<Extent>, DeviceError>;
 }
 
+/// The extents of a range, found run by run: `run_at` says what is at an offset, and up to where (exclusive,
+/// beyond the offset) that goes on at least. Neighbours of one kind become one; at most `extents_max`.
+pub(crate) fn collect_extents(
+    range: std::ops::Range<u64>,
+    extents_max: usize,
+    mut run_at: impl FnMut(u64) -> Result<(ExtentKind, u64), DeviceError>,
+) -> Result<Vec<Extent>, DeviceError> {
+    let mut at = range.start;
+    let mut extents: Vec<Extent> = Vec::new();
+    while at < range.end {
+        let (kind, run_end) = run_at(at)?;
+        let next = range.end.min(run_end);
+        if let Some(last) = extents.last_mut().filter(|last| last.kind == kind) {
+            last.length_bytes += next - at;
+        } else if extents.len() == extents_max {
+            break;
+        } else {
+            extents.push(Extent {
+                length_bytes: next - at,
+                kind,
+            });
+        }
+        at = next;
+    }
+    Ok(extents)
+}
+
 impl Geometry {
     /// Whether a range is whole sectors within the disk.
     ///

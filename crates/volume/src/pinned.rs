@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::address::{BLOCK_BYTES, Pba, Reference};
-use crate::device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry};
+use crate::device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry, collect_extents};
 use crate::error::VolumeError;
 use crate::page::{PageBytes, entries_per_page, entry_offset, read_u64};
 use crate::tables::MapTree;
@@ -123,32 +123,17 @@ impl BlockDevice for PinnedDisk {
         self.geometry().check(offset, length_bytes)?;
         let per_page = entries_per_page(8) as u64;
         let block = BLOCK_BYTES as u64;
-        let end = offset + length_bytes;
-        let mut at = offset;
-        let mut extents: Vec<Extent> = Vec::new();
-        while at < end {
+        collect_extents(offset..offset + length_bytes, extents_max, |at| {
             let lba = at / block;
-            let (kind, run_end) = if self.tree.leaves[(lba / per_page) as usize] == Reference::NONE
-            {
-                (ExtentKind::Hole, lba - lba % per_page + per_page)
-            } else if self.mapped(lba)?.is_some() {
-                (ExtentKind::Data, lba + 1)
-            } else {
-                (ExtentKind::Hole, lba + 1)
-            };
-            let next = end.min(run_end * block);
-            if let Some(last) = extents.last_mut().filter(|last| last.kind == kind) {
-                last.length_bytes += next - at;
-            } else if extents.len() == extents_max {
-                break;
-            } else {
-                extents.push(Extent {
-                    length_bytes: next - at,
-                    kind,
-                });
+            let page = (lba / per_page) as usize;
+            if self.tree.leaves[page] == Reference::NONE {
+                return Ok((ExtentKind::Hole, (lba - lba % per_page + per_page) * block));
             }
-            at = next;
-        }
-        Ok(extents)
+            let kind = match self.mapped(lba)? {
+                Some(_) => ExtentKind::Data,
+                None => ExtentKind::Hole,
+            };
+            Ok((kind, (lba + 1) * block))
+        })
     }
 }

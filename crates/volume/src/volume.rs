@@ -8,7 +8,7 @@ use crate::address::{BLOCK_BYTES, Lba};
 use crate::backing::Backing;
 use crate::check::CheckReport;
 use crate::core::{Compaction, Core, Recovery, check_size, physical_blocks_for, read_superblock};
-use crate::device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry};
+use crate::device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry, collect_extents};
 use crate::error::VolumeError;
 use crate::fingerprint::{Fingerprint, Fingerprinter};
 use crate::generations::Generation;
@@ -392,30 +392,16 @@ impl BlockDevice for Volume {
     ) -> Result<Vec<Extent>, DeviceError> {
         self.geometry().check(offset, length_bytes)?;
         let mut core = self.core();
-        let end = offset + length_bytes;
-        let mut at = offset;
-        let mut extents: Vec<Extent> = Vec::new();
-        while at < end {
-            let (is_data, run_end) = core.extent_at(at / BLOCK_BYTES as u64)?;
+        let block = BLOCK_BYTES as u64;
+        collect_extents(offset..offset + length_bytes, extents_max, |at| {
+            let (is_data, run_end) = core.extent_at(at / block)?;
             let kind = if is_data {
                 ExtentKind::Data
             } else {
                 ExtentKind::Hole
             };
-            let next = end.min(run_end.saturating_mul(BLOCK_BYTES as u64));
-            if let Some(last) = extents.last_mut().filter(|last| last.kind == kind) {
-                last.length_bytes += next - at;
-            } else if extents.len() == extents_max {
-                break;
-            } else {
-                extents.push(Extent {
-                    length_bytes: next - at,
-                    kind,
-                });
-            }
-            at = next;
-        }
-        Ok(extents)
+            Ok((kind, run_end.saturating_mul(block)))
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry};
+use super::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry, collect_extents};
 
 /// A disk of bytes in memory. A sector of zeros counts as a hole.
 #[derive(Debug)]
@@ -78,26 +78,15 @@ impl BlockDevice for RamDisk {
     ) -> Result<Vec<Extent>, DeviceError> {
         self.geometry.check(offset, length_bytes)?;
         let bytes = self.bytes();
-        let range = &bytes[offset as usize..(offset + length_bytes) as usize];
-        let mut extents: Vec<Extent> = Vec::new();
-        for sector in range.chunks(self.geometry.sector_bytes as usize) {
+        collect_extents(offset..offset + length_bytes, extents_max, |at| {
+            let end = at + u64::from(self.geometry.sector_bytes);
+            let sector = &bytes[at as usize..end as usize];
             let kind = if sector.iter().all(|&byte| byte == 0) {
                 ExtentKind::Hole
             } else {
                 ExtentKind::Data
             };
-            if let Some(last) = extents.last_mut().filter(|last| last.kind == kind) {
-                last.length_bytes += sector.len() as u64;
-                continue;
-            }
-            if extents.len() == extents_max {
-                break;
-            }
-            extents.push(Extent {
-                length_bytes: sector.len() as u64,
-                kind,
-            });
-        }
-        Ok(extents)
+            Ok((kind, end))
+        })
     }
 }

@@ -112,10 +112,10 @@ pub struct GrowArguments {
 
 pub fn grow(session: &Session, arguments: &GrowArguments) -> anyhow::Result<ExitCode> {
     let path = &arguments.place.path;
-    let mut settings = of(path, Volume::settings_of(&*arguments.place.backing(true)?))?;
+    let file = arguments.place.backing(true)?;
+    let mut settings = of(path, Volume::settings_of(&*file))?;
     settings.size_bytes = arguments.size.unwrap_or(settings.size_bytes);
     of(path, settings.check())?;
-    let file = arguments.place.backing(true)?;
     let volume = {
         let options = volume::OpenOptions {
             cache_bytes: arguments.place.cache,
