@@ -5,7 +5,7 @@ use super::fingerprint_pool::SegmentInTurn;
 use super::pending::PendingRecipe;
 use super::stages::Stage;
 use super::writer::{WriteError, Writer};
-use crate::fingerprint::{CheckValue, Fingerprinter, StreamCheck};
+use crate::fingerprint::{CheckValue, Fingerprint, Fingerprinter, StreamCheck};
 use crate::recipe::Run;
 
 /// What is known of a stream so far.
@@ -13,6 +13,8 @@ use crate::recipe::Run;
 pub struct IncomingStream {
     recipe: PendingRecipe,
     check: StreamCheck,
+    /// The hole at the end so far: what is one in the recipe is one in the check value.
+    hole_bytes: u64,
 }
 
 impl IncomingStream {
@@ -22,6 +24,7 @@ impl IncomingStream {
         Self {
             recipe: PendingRecipe::default(),
             check: fingerprinter.check(),
+            hole_bytes: 0,
         }
     }
 
@@ -39,6 +42,7 @@ impl IncomingStream {
         let segment = waiting
             .starved(|| segment.wait())
             .map_err(|Stopped| WriteError::WorkerLost)?;
+        self.end_hole();
         let mut bytes = 0;
         for (fingerprint, length) in &segment.chunks {
             self.check.chunk(*length, fingerprint);
@@ -51,8 +55,24 @@ impl IncomingStream {
 
     /// A hole follows.
     pub fn hole(&mut self, bytes: u64) {
-        self.check.hole(bytes);
+        self.hole_bytes += bytes;
         self.recipe.push_placed(Run::Hole { bytes });
+    }
+
+    /// Chunks follow that are stored already: a run of slots, with their lengths and fingerprints.
+    pub fn stored(&mut self, run: Run, chunks: impl Iterator<Item = (u32, Fingerprint)>) {
+        self.end_hole();
+        for (length, fingerprint) in chunks {
+            self.check.chunk(length, &fingerprint);
+        }
+        self.recipe.push_placed(run);
+    }
+
+    fn end_hole(&mut self) {
+        if self.hole_bytes > 0 {
+            self.check.hole(self.hole_bytes);
+            self.hole_bytes = 0;
+        }
     }
 
     /// The recipe so far.
@@ -62,6 +82,7 @@ impl IncomingStream {
 
     /// What it came to; the next stream begins.
     pub fn take(&mut self, fingerprinter: &Fingerprinter) -> (PendingRecipe, CheckValue) {
+        self.end_hole();
         let whole = std::mem::replace(self, Self::new(fingerprinter));
         (whole.recipe, whole.check.finish())
     }

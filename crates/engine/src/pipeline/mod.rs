@@ -44,6 +44,7 @@ mod put_pool;
 mod reading;
 mod reading_in_order;
 mod segment_stream;
+mod splicing;
 mod stages;
 mod trail;
 mod writer;
@@ -59,6 +60,7 @@ pub use ordered::{Emitter, JobSender, OrderedPool, PoolOptions, Results, ordered
 pub use pending::PendingRecipe;
 pub use reading::{Fetching, ReadingRoom, ReadingWork, Reserved};
 pub use reading_in_order::{InOrderError, InOrderReport, StreamPiece};
+pub use splicing::{EarlierStream, SparseExtent, SparseStream, SplicedStream};
 pub use stages::{Stage, StageMeter, StageReport, Stages, bottleneck};
 pub use trail::Trail;
 pub use writer::{WriteError, WriteTotals, Writer};

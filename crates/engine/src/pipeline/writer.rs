@@ -195,6 +195,11 @@ impl Writer {
         &self.chunking
     }
 
+    /// Segments of a stream that may wait to be stored while it is read on.
+    pub(super) fn stream_segments_max(&self) -> usize {
+        self.stream_segments_max
+    }
+
     /// What was stored so far.
     #[must_use]
     pub fn totals(&self) -> WriteTotals {
