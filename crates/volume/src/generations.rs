@@ -24,16 +24,34 @@ use crate::tables::{MapTree, TableKind, read_map_tree, tree_shape};
 const LIST_TABLE: u8 = 20;
 
 /// Bytes of a generation in the list, without its roots.
-const HEAD_BYTES: usize = 32;
+const HEAD_BYTES: usize = 64;
 
 /// Bytes of the list in a page.
 const PAGE_PAYLOAD_BYTES: usize = PAGE_SECTORS * SECTOR_PAYLOAD_BYTES;
+
+/// Tells generations apart that have the same number: a copy of a volume that goes its own way gives
+/// numbers anew, and ids never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GenerationId(pub [u8; 16]);
+
+/// Who pinned a generation and is to remove it: the repository that it was backed up to, say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct OwnerId(pub [u8; 16]);
+
+impl OwnerId {
+    /// A person, who removes it by hand.
+    pub const NOBODY: OwnerId = OwnerId([0; 16]);
+}
 
 /// A pinned generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generation {
     /// Its number; higher is newer.
     pub number: u32,
+    /// What tells it from those of copies of the volume.
+    pub id: GenerationId,
+    /// Who pinned it.
+    pub owner: OwnerId,
     /// When it was pinned: seconds since 1970.
     pub created: u64,
     /// Blocks of the disk at that time.
@@ -57,6 +75,8 @@ pub(crate) fn encode(generations: &[Generation]) -> Vec<PageBytes> {
         bytes.extend_from_slice(&generation.created.to_le_bytes());
         bytes.extend_from_slice(&generation.logical_blocks.to_le_bytes());
         bytes.extend_from_slice(&generation.removed_blocks.to_le_bytes());
+        bytes.extend_from_slice(&generation.id.0);
+        bytes.extend_from_slice(&generation.owner.0);
         for root in &generation.roots {
             bytes.extend_from_slice(&root.bits().to_le_bytes());
         }
@@ -117,6 +137,8 @@ pub(crate) fn load(
             .ok_or_else(damaged)?;
         let generation = Generation {
             number: read_u32(head, 0),
+            id: GenerationId(id_at(head, 32)),
+            owner: OwnerId(id_at(head, 48)),
             created: read_u64(head, 8),
             logical_blocks: read_u64(head, 16),
             removed_blocks: read_u64(head, 24),
@@ -146,6 +168,12 @@ pub(crate) fn load(
     Ok(generations)
 }
 
+fn id_at(bytes: &[u8], at: usize) -> [u8; 16] {
+    let mut id = [0; 16];
+    id.copy_from_slice(&bytes[at..at + 16]);
+    id
+}
+
 /// What a generation is compared with.
 enum Newer {
     /// The tree of another generation.
@@ -156,7 +184,12 @@ enum Newer {
 
 impl Core {
     /// Pins the disk as it is now; what was written before is in it.
-    pub(crate) fn pin(&mut self, created: u64) -> Result<u32, VolumeError> {
+    pub(crate) fn pin(
+        &mut self,
+        created: u64,
+        id: GenerationId,
+        owner: OwnerId,
+    ) -> Result<Generation, VolumeError> {
         self.check_writable()?;
         self.flush()?;
         if self.persistence() == crate::settings::Persistence::Ram {
@@ -175,17 +208,19 @@ impl Core {
                 "there were too many generations".to_owned(),
             ));
         }
-        self.whole(|core| {
+        let generation = self.whole(|core| {
             core.commit(false)?;
             let generation = Generation {
                 number,
+                id,
+                owner,
                 created,
                 logical_blocks: core.settings().logical_blocks(),
                 removed_blocks: 0,
                 roots: core.tables.map_tree().roots,
             };
-            core.generations.push(generation);
-            Ok(())
+            core.generations.push(generation.clone());
+            Ok(generation)
         })?;
         if encode(&self.generations).len() > GENERATION_PAGES_MAX {
             self.generations.pop();
@@ -200,7 +235,7 @@ impl Core {
                 .set_generations(core.superblock.generation, core.newest_pin());
             core.commit(false)
         })?;
-        Ok(number)
+        Ok(generation)
     }
 
     fn generation(&self, number: u32) -> Result<usize, VolumeError> {

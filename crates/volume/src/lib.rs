@@ -8,12 +8,14 @@
 //!
 //! Rooms: [`device`] (what clients see of a disk), [`backing`] (where blocks lie), [`window`], [`tables`],
 //! [`zones`], [`pool`] (the fingerprint pool of WOJ), [`index`] (of fingerprints), [`generations`] (pinned states),
-//! [`journal`] (which blocks are a file system's journal), [`trace`] (block traces for experiments). Fronts: [`nbd`] (network block device) and `fuse` (a file, on Linux).
+//! [`journal`] (which blocks are a file system's journal), [`trace`] (block traces for experiments), [`control`] (what other
+//! processes ask for while one has the volume). Fronts: [`nbd`] (network block device) and `fuse` (a file, on Linux).
 
 pub mod address;
 pub mod backing;
 mod check;
 mod clock;
+pub mod control;
 mod core;
 pub mod device;
 mod error;
@@ -42,7 +44,7 @@ pub use clock::Clock;
 pub use core::{Compaction, Recovery};
 pub use device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry, RamDisk};
 pub use error::VolumeError;
-pub use generations::Generation;
+pub use generations::{Generation, GenerationId, OwnerId};
 pub use pinned::PinnedDisk;
 pub use settings::{OpenOptions, Persistence, Policy, VolumeSettings};
 pub use stat::{Counters, Usage};

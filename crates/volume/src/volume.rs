@@ -11,7 +11,7 @@ use crate::core::{Compaction, Core, Recovery, check_size, physical_blocks_for, r
 use crate::device::{BlockDevice, DeviceError, Extent, ExtentKind, Geometry, collect_extents};
 use crate::error::VolumeError;
 use crate::fingerprint::{Fingerprint, Fingerprinter};
-use crate::generations::Generation;
+use crate::generations::{Generation, GenerationId, OwnerId};
 use crate::journal::JournalRanges;
 use crate::pool::PoolKind;
 use crate::settings::{OpenOptions, VolumeSettings};
@@ -65,10 +65,7 @@ impl Volume {
             )));
         }
         let mut random = [0; 48];
-        getrandom::fill(&mut random).map_err(|error| VolumeError::Io {
-            context: "asking for random bytes".to_owned(),
-            source: std::io::Error::other(error.to_string()),
-        })?;
+        random_bytes(&mut random)?;
         let mut uuid = [0; 16];
         uuid.copy_from_slice(&random[..16]);
         let mut fingerprint_key = [0; 32];
@@ -150,6 +147,12 @@ impl Volume {
         self.core().counters
     }
 
+    /// Its id: random, and the same in copies of it.
+    #[must_use]
+    pub fn id(&self) -> [u8; 16] {
+        self.core().superblock.uuid
+    }
+
     /// What it was made with.
     #[must_use]
     pub fn settings(&self) -> VolumeSettings {
@@ -205,8 +208,19 @@ impl Volume {
     /// # Errors
     /// When it can't be committed, or too many are pinned.
     pub fn pin(&self) -> Result<u32, VolumeError> {
+        Ok(self.pin_for(OwnerId::NOBODY)?.number)
+    }
+
+    /// Pins the disk as it is for somebody who will remove the generation.
+    ///
+    /// # Errors
+    /// As [`pin`](Self::pin).
+    pub fn pin_for(&self, owner: OwnerId) -> Result<Generation, VolumeError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        self.core().pin(now.map_or(0, |since| since.as_secs()))
+        let mut id = [0; 16];
+        random_bytes(&mut id)?;
+        let created = now.map_or(0, |since| since.as_secs());
+        self.core().pin(created, GenerationId(id), owner)
     }
 
     /// Removes a pinned generation.
@@ -290,13 +304,20 @@ impl Volume {
     }
 }
 
+fn random_bytes(into: &mut [u8]) -> Result<(), VolumeError> {
+    getrandom::fill(into).map_err(|error| VolumeError::Io {
+        context: "asking for random bytes".to_owned(),
+        source: std::io::Error::other(error.to_string()),
+    })
+}
+
 fn is_zero(block: &[u8]) -> bool {
     let (prefix, words, suffix) = (&block[..16], &block[..block.len() - 16], &block[16..]);
     prefix == [0; 16] && words == suffix
 }
 
 /// Parts of a range: up to the first whole block, whole blocks, after the last; (offset, length) each.
-fn parts(offset: u64, length: u64) -> [(u64, u64); 3] {
+pub(crate) fn parts(offset: u64, length: u64) -> [(u64, u64); 3] {
     let block = BLOCK_BYTES as u64;
     let end = offset + length;
     let first = offset.next_multiple_of(block).min(end);

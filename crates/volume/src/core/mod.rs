@@ -434,15 +434,7 @@ impl Core {
         if self.zones.get(self.zones.of(pba)).kind != ZoneKind::Compressed {
             return Ok(());
         }
-        let mut plain = [0; BLOCK_BYTES];
-        if !crate::window::parts::decompress(into, &self.superblock.uuid, pba, &mut plain) {
-            return Err(VolumeError::Damaged(format!(
-                "the compressed block {} is not what was written",
-                pba.0
-            )));
-        }
-        into.copy_from_slice(&plain);
-        Ok(())
+        crate::window::parts::decompress_in_place(into, &self.superblock.uuid, pba)
     }
 
     /// Closes the open window and makes everything durable.

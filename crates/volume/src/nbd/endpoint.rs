@@ -40,7 +40,7 @@ impl fmt::Display for Endpoint {
 }
 
 /// A socket that takes connections; removes its file when dropped.
-pub(super) struct Listener {
+pub(crate) struct Listener {
     socket: Socket,
     endpoint: Endpoint,
 }
@@ -88,13 +88,23 @@ impl Listener {
     }
 
     /// The next connection; `WouldBlock` when nobody waits.
-    pub fn accept(&self) -> io::Result<Stream> {
+    pub(super) fn accept(&self) -> io::Result<Stream> {
         let stream = match &self.socket {
             Socket::Tcp(listener) => Stream::Tcp(listener.accept()?.0),
             Socket::Unix(listener, _) => Stream::Unix(listener.accept()?.0),
         };
         stream.prepare()?;
         Ok(stream)
+    }
+}
+
+impl Listener {
+    /// The next connection to a Unix socket; `WouldBlock` when nobody waits.
+    pub fn accept_unix(&self) -> io::Result<UnixStream> {
+        match self.accept()? {
+            Stream::Unix(stream) => Ok(stream),
+            Stream::Tcp(_) => Err(ErrorKind::Unsupported.into()),
+        }
     }
 }
 

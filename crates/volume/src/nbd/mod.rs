@@ -33,6 +33,7 @@ mod server;
 mod transmission;
 
 pub use endpoint::Endpoint;
+pub(crate) use endpoint::Listener;
 pub use server::{Counts, Server};
 
 use std::io;

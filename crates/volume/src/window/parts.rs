@@ -8,6 +8,7 @@
 use twox_hash::XxHash3_64;
 
 use crate::address::{BLOCK_BYTES, Lba, PHYSICAL_BLOCKS_MAX, Pba};
+use crate::error::VolumeError;
 use crate::fingerprint::Fingerprint;
 use crate::page::{read_u16, read_u32, read_u64};
 
@@ -224,6 +225,22 @@ pub fn decompress(bytes: &[u8], uuid: &[u8; 16], pba: Pba, into: &mut [u8]) -> b
     }
     let data = &bytes[HEADER_BYTES..HEADER_BYTES + compressed];
     lz4_flex::block::decompress_into(data, into).is_ok_and(|bytes| bytes == BLOCK_BYTES)
+}
+
+/// Replaces a part of this volume by the data in it.
+///
+/// # Errors
+/// [`VolumeError::Damaged`] when there are none, or the block is damaged.
+pub fn decompress_in_place(block: &mut [u8], uuid: &[u8; 16], pba: Pba) -> Result<(), VolumeError> {
+    let mut plain = [0; BLOCK_BYTES];
+    if !decompress(block, uuid, pba, &mut plain) {
+        return Err(VolumeError::Damaged(format!(
+            "the compressed block {} is not what was written",
+            pba.0
+        )));
+    }
+    block.copy_from_slice(&plain);
+    Ok(())
 }
 
 #[cfg(test)]
