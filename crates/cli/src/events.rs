@@ -53,6 +53,7 @@ pub enum Event {
         created: u64,
         size_bytes: u64,
         changed_bytes: Option<u64>,
+        owner: Option<String>,
     },
     /// The run is done, perhaps but for the problems that it counts.
     Summary(Box<Summary>),
@@ -372,6 +373,10 @@ pub enum Summary {
 pub struct BackupSummary {
     pub snapshot: Option<String>,
     pub parent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_changed: Option<u64>,
     pub is_dry_run: bool,
     pub files: u64,
     pub files_new: u64,

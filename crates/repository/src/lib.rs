@@ -27,7 +27,9 @@ pub mod stats;
 pub mod timestamp;
 pub mod tree;
 
-pub use backup::{BackupError, BackupOptions, BackupReport, ExcludeOptions};
+pub use backup::{
+    BackupError, BackupOptions, BackupReport, DiskImage, EarlierImage, ExcludeOptions,
+};
 pub use check::{CheckOptions, CheckProblem, CheckReport};
 pub use diff::{Change, DiffError, DiffSummary, Difference};
 pub use dump::DumpError;

@@ -16,6 +16,7 @@ use repository::{
     BackupError, BackupOptions, BackupReport, CreateOptions, ExcludeOptions, Progress, Repository,
 };
 
+use super::backup_volume;
 use crate::arguments::{delta_parser, rewriting_parser};
 use crate::events::{BackupSummary, Event, Summary};
 use crate::exit_code::ExitCode;
@@ -41,20 +42,22 @@ const STREAM_NAME: &str = "stdin";
 #[command(
     override_usage = "\
 onefold backup [OPTIONS] <PATH>...
-       onefold backup [OPTIONS] --from-command -- <COMMAND> [ARGUMENT]...",
+       onefold backup [OPTIONS] --from-command -- <COMMAND> [ARGUMENT]...
+       onefold backup [OPTIONS] --volume <VOLUME>",
     after_help = "\
 Examples:
   onefold -r /mnt/disk/backup backup ~/documents ~/pictures
   onefold backup / --one-file-system --exclude-caches --exclude '/tmp/**'
   tar -c photos | onefold backup - --stdin-name photos.tar
   onefold backup --stdin-name all.sql --from-command -- pg_dumpall
+  onefold backup --volume disk.1fv
 
 Patterns (--exclude, --exclude-file) are those of .gitignore: '*.o' matches everywhere,
 '/home/me/tmp' only there, '!keep.o' takes something back in."
 )]
 pub struct BackupArguments {
     /// Files and directories; `-` is the standard input; the command with --from-command
-    #[arg(value_name = "PATH", required_unless_present = "stdin_name")]
+    #[arg(value_name = "PATH", required_unless_present_any = ["stdin_name", "volume"])]
     paths: Vec<OsString>,
 
     /// Back up the standard input (or a command's output) as a file of this name
@@ -65,6 +68,15 @@ pub struct BackupArguments {
     /// is made when it fails
     #[arg(long)]
     from_command: bool,
+
+    /// Back up the disk that a volume holds, as the file NAME.img; while the volume is served or mounted,
+    /// too. Only what changed since the volume's last backup is read
+    #[arg(long, value_name = "VOLUME", conflicts_with_all = ["paths", "stdin_name", "from_command", "parent"])]
+    volume: Option<PathBuf>,
+
+    /// What the image of the volume is called in the snapshot
+    #[arg(long, value_name = "NAME", value_parser = file_name)]
+    image_name: Option<OsString>,
 
     /// Mark the snapshot with a word (again: with several)
     #[arg(long = "tag", value_name = "TAG")]
@@ -129,12 +141,22 @@ struct ExcludeArguments {
     ignore_files: bool,
 }
 
+/// A name that a file may have.
+fn file_name(name: &str) -> Result<OsString, String> {
+    match name {
+        "" | "." | ".." => Err("no file has that name".to_owned()),
+        name if name.contains(['/', '\0']) => Err("a name without `/` is needed".to_owned()),
+        name => Ok(name.into()),
+    }
+}
+
 /// Where the bytes come from.
 #[derive(Debug, PartialEq, Eq)]
 enum Source<'a> {
     Files(Vec<PathBuf>),
     StandardInput,
     Command(&'a [OsString]),
+    Volume(&'a Path),
 }
 
 pub fn run(session: &Session, arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
@@ -146,7 +168,14 @@ pub fn run(session: &Session, arguments: &BackupArguments) -> anyhow::Result<Exi
     if let Source::Files(paths) = &source {
         note_own_directory(session, paths, &options.excludes.directories)?;
     }
+    let (mut generation, mut bytes_changed) = (None, None);
     let report = match source {
+        Source::Volume(path) => {
+            let name = arguments.image_name.as_deref().map(OsStr::as_bytes);
+            let done = backup_volume::back_up(session, &repository, path, name, &options)?;
+            (generation, bytes_changed) = (done.generation, done.changed_bytes);
+            done.report
+        }
         Source::Files(paths) => watch(&session.output, Items::Files, |progress| {
             repository.backup(&paths, &options, progress)
         })?,
@@ -172,7 +201,12 @@ pub fn run(session: &Session, arguments: &BackupArguments) -> anyhow::Result<Exi
         }
         outcome => outcome?,
     };
-    tell(session, &report, options.dry_run)?;
+    let summary = BackupSummary {
+        generation,
+        bytes_changed,
+        ..summary(&report, options.dry_run)
+    };
+    tell(session, &report, summary, options.dry_run)?;
     Ok(if report.errors > 0 {
         ExitCode::Partial
     } else {
@@ -249,6 +283,12 @@ fn back_up_command(
 
 impl BackupArguments {
     fn source(&self) -> anyhow::Result<Source<'_>> {
+        if let Some(volume) = &self.volume {
+            return Ok(Source::Volume(volume));
+        }
+        if self.image_name.is_some() {
+            return Err(Failure::usage("--image-name goes with --volume").into());
+        }
         let is_input = |path: &OsString| path == "-";
         if self.from_command {
             return match self.paths.first() {
@@ -343,8 +383,13 @@ fn host_name() -> String {
     name.nodename().to_string_lossy().into_owned()
 }
 
-fn tell(session: &Session, report: &BackupReport, is_dry_run: bool) -> anyhow::Result<()> {
-    let event = Event::Summary(Box::new(Summary::Backup(summary(report, is_dry_run))));
+fn tell(
+    session: &Session,
+    report: &BackupReport,
+    summary: BackupSummary,
+    is_dry_run: bool,
+) -> anyhow::Result<()> {
+    let event = Event::Summary(Box::new(Summary::Backup(summary)));
     session.output.event(&event)?;
     let text = text(report, is_dry_run, session.output.is_verbose());
     session.output.summary(&text)?;
@@ -356,6 +401,8 @@ fn summary(report: &BackupReport, is_dry_run: bool) -> BackupSummary {
     BackupSummary {
         snapshot: (!is_dry_run).then(|| report.snapshot.id.to_string()),
         parent: report.snapshot.parent.map(|id| id.to_string()),
+        generation: None,
+        bytes_changed: None,
         is_dry_run,
         files: counts.files,
         files_new: counts.files_new,

@@ -2,6 +2,7 @@
 //! says how it went: an [`ExitCode`], or an error for `failure.rs`.
 
 pub mod backup;
+mod backup_volume;
 pub mod check;
 pub mod completions;
 pub mod diff;

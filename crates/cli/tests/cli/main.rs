@@ -13,4 +13,5 @@ mod restore;
 mod sandbox;
 mod stages;
 mod streams;
+mod volume_backups;
 mod volumes;

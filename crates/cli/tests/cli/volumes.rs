@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use crate::sandbox::{Run, Sandbox, noise};
 
 /// A server, which gets SIGINT at the end.
-struct Server(Child);
+pub struct Server(Child);
 
 impl Server {
     /// Starts `volume serve` and waits until it says where.
-    fn start(sandbox: &Sandbox, more: &[&str]) -> Self {
+    pub fn start(sandbox: &Sandbox, more: &[&str]) -> Self {
         let socket = sandbox.text("socket");
         let mut arguments = vec!["--json", "volume", "serve", "--socket", &socket];
         arguments.extend_from_slice(more);
@@ -27,7 +27,7 @@ impl Server {
         Self(child)
     }
 
-    fn end(mut self) {
+    pub fn end(mut self) {
         let id = rustix::process::Pid::from_child(&self.0);
         rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
         assert!(self.0.wait().unwrap().success());
@@ -63,7 +63,10 @@ fn a_disk_goes_through_a_client_and_generations_keep_it() {
     };
     let server = Server::start(&sandbox, &[&disk]);
     copy(&sandbox.text("image"), &uri);
-    Run::new(&mut sandbox.command(&["volume", "stat", &disk]))
+    // While it is served, and afterwards.
+    let served = sandbox.events(&["volume", "stat", &disk]);
+    assert_eq!(served[0]["mapped_bytes"], 12 << 20);
+    Run::new(&mut sandbox.command(&["volume", "grow", &disk, "--size", "128MiB"]))
         .expect(1)
         .says("in use");
     server.end();

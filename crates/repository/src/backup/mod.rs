@@ -10,6 +10,7 @@
 //! The snapshot is written last, when everything it names is durable. A run that dies leaves
 //! containers that no snapshot names; the next backup finds their chunks.
 
+mod disk;
 mod options;
 mod parent;
 mod producer;
@@ -33,6 +34,7 @@ use engine::pipeline::{
 use engine::recipe::Recipe;
 use engine::restore::Reader;
 
+pub use disk::{DiskImage, EarlierImage};
 pub use options::{BackupOptions, BackupReport, ExcludeOptions};
 
 use crate::config::ConfigError;

@@ -75,6 +75,14 @@ impl ParentDamage {
         })
     }
 
+    /// Why a part of an earlier image can't be taken over.
+    pub fn of_image(reader: &Reader, error: &ReadError) -> Self {
+        Self {
+            message: format!("cannot take over all of the image before: {error}"),
+            container: damaged_container(reader, error),
+        }
+    }
+
     fn of_directory(tree: &SnapshotTree, error: &ListError) -> Self {
         let mut container = None;
         if let ListError::Read { error, .. } = error {

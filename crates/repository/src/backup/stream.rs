@@ -72,7 +72,7 @@ impl Repository {
 }
 
 /// Metadata of a file that never lay on a disk.
-fn stream_metadata() -> Metadata {
+pub(super) fn stream_metadata() -> Metadata {
     let now = Timestamp::now();
     Metadata {
         mode: 0o600,

@@ -7,7 +7,9 @@ use engine::format::{DecodeError, Decoder, FieldList, FieldWriter, put_bytes, pu
 use engine::object::ObjectId;
 use engine::recipe::{ContainerTable, Recipe};
 
-use super::{ERRORS_LISTED_MAX, ListedError, Snapshot, SnapshotError, SnapshotErrors, Summary};
+use super::{
+    DiskState, ERRORS_LISTED_MAX, ListedError, Snapshot, SnapshotError, SnapshotErrors, Summary,
+};
 use crate::timestamp::Timestamp;
 
 /// Limit of the body in bytes.
@@ -34,6 +36,7 @@ mod tag {
     pub const PROGRAM: u64 = 22;
     pub const EXCLUDES: u64 = 24;
     pub const REWRITTEN: u64 = 26;
+    pub const DISK: u64 = 36;
 }
 
 pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, SnapshotError> {
@@ -79,6 +82,13 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, SnapshotError> {
             for number in rewritten {
                 put_varint(out, number);
             }
+        });
+    }
+    if let Some(disk) = &snapshot.disk {
+        fields.field(tag::DISK, |out| {
+            out.extend_from_slice(&disk.volume);
+            out.extend_from_slice(&disk.generation_id);
+            put_varint(out, u64::from(disk.generation));
         });
     }
     fields.unknown(&snapshot.unknown);
@@ -196,6 +206,13 @@ pub(super) fn decode(id: ObjectId, body: &[u8]) -> Result<Snapshot, DecodeError>
             tag::REWRITTEN => {
                 snapshot.summary.chunks_rewritten = value.varint()?;
                 snapshot.summary.bytes_rewritten = value.varint()?;
+            }
+            tag::DISK => {
+                snapshot.disk = Some(DiskState {
+                    volume: value.array()?,
+                    generation_id: value.array()?,
+                    generation: read_u32(&mut value, "a generation")?,
+                });
             }
             tag::ERRORS => snapshot.errors = read_errors(&mut value)?,
             tag::PROGRAM => snapshot.program = whole_text(&mut value)?,

@@ -59,6 +59,8 @@ pub struct Snapshot {
     pub program: String,
     /// Patterns of what was left out on purpose.
     pub excludes: Vec<String>,
+    /// The state of a disk that the snapshot is the image of.
+    pub disk: Option<DiskState>,
     /// Fields of newer versions, kept as they are.
     pub unknown: UnknownFields,
 }
@@ -84,9 +86,21 @@ impl Default for Snapshot {
             errors: SnapshotErrors::default(),
             program: String::new(),
             excludes: Vec::new(),
+            disk: None,
             unknown: UnknownFields::default(),
         }
     }
+}
+
+/// Which state of which disk an image is of, so that a later backup reads only what changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DiskState {
+    /// The volume's id.
+    pub volume: [u8; 16],
+    /// What tells the generation from those of copies of the volume.
+    pub generation_id: [u8; 16],
+    /// The generation's number.
+    pub generation: u32,
 }
 
 /// What a backup counted.

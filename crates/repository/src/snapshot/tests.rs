@@ -85,6 +85,7 @@ fn sample() -> Snapshot {
         errors,
         program: "onefold 0.1.0".to_owned(),
         excludes: vec!["*.tmp".to_owned()],
+        disk: None,
         unknown: UnknownFields::default(),
     }
 }
@@ -487,6 +488,7 @@ prop_compose! {
         paths in vec(vec(any::<u8>(), 0..9), 0..4),
         (tags, excludes) in (vec("\\PC{0,9}", 0..4), vec("\\PC{0,9}", 0..4)),
         (parent, run) in any::<(Option<[u8; 16]>, Option<[u8; 16]>)>(),
+        disk in any::<Option<([u8; 16], [u8; 16], u32)>>(),
         (remap_generation, milliseconds, files) in any::<(u64, u64, u64)>(),
         listed in vec((vec(any::<u8>(), 0..9), "\\PC{0,9}"), 0..4),
     ) -> Snapshot {
@@ -510,6 +512,11 @@ prop_compose! {
             errors,
             program,
             excludes,
+            disk: disk.map(|(volume, generation_id, generation)| DiskState {
+                volume,
+                generation_id,
+                generation,
+            }),
             unknown: UnknownFields::default(),
         }
     }

@@ -1,9 +1,12 @@
 //! `onefold volume`: disks that store every block once.
 
+mod access;
 mod create;
 mod serving;
 mod stat;
 mod upkeep;
+
+pub use access::{Access, GenerationDisk};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,7 +71,7 @@ pub fn run(session: &Session, arguments: &VolumeArguments) -> anyhow::Result<Exi
 
 /// Which volume, and how much memory it may take.
 #[derive(Debug, Args)]
-struct Place {
+pub struct Place {
     /// The file or block device that holds the volume
     #[arg(value_name = "VOLUME")]
     path: PathBuf,
@@ -79,13 +82,20 @@ struct Place {
 }
 
 impl Place {
+    /// The volume at `path`, with the memory that is usual.
+    #[must_use]
+    pub fn of(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            cache: OpenOptions::default().cache_bytes,
+        }
+    }
+
     /// Opens the file or device.
     fn backing(&self, writable: bool) -> anyhow::Result<Arc<FileBacking>> {
         let backing = FileBacking::open(&self.path, writable).map_err(|error| {
             if error.kind() == std::io::ErrorKind::WouldBlock {
-                let message = format!("{} is in use by another process", self.path.display());
-                let hint = "end the `onefold volume serve` or `mount` that has it";
-                return anyhow::Error::new(Failure::new(ExitCode::Failed, message).with_hint(hint));
+                return access::in_use(&self.path);
             }
             no_volume(&self.path, error)
         })?;
@@ -99,7 +109,17 @@ impl Place {
         writable: bool,
         volatile: bool,
     ) -> anyhow::Result<Arc<Volume>> {
-        let backing = self.backing(writable)?;
+        self.open_on(session, self.backing(writable)?, writable, volatile)
+    }
+
+    /// Opens the volume on its file or device.
+    fn open_on(
+        &self,
+        session: &Session,
+        backing: Arc<FileBacking>,
+        writable: bool,
+        volatile: bool,
+    ) -> anyhow::Result<Arc<Volume>> {
         let options = OpenOptions {
             cache_bytes: self.cache,
             read_only: !writable,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use volume::nbd::{self, Endpoint, Export, Limits, Server};
-use volume::{BlockDevice, Clock, PinnedDisk, Volume};
+use volume::{BlockDevice, Clock, PinnedDisk, Volume, control};
 
 use super::Place;
 use crate::events::{Event, Summary};
@@ -111,6 +111,7 @@ struct Serving {
     volume: Arc<Volume>,
     disk: Arc<dyn BlockDevice>,
     clock: Option<Clock>,
+    control: Option<control::Server>,
 }
 
 impl Serving {
@@ -130,14 +131,34 @@ impl Serving {
         let clock = writable
             .then(|| Clock::start(&volume, Duration::from_millis(arguments.window_age)))
             .transpose()?;
+        let control = match writable {
+            true => Self::listen(session, &volume, &arguments.place.path),
+            // Others may read, too, and do so themselves.
+            false => None,
+        };
         Ok(Self {
             volume,
             disk,
             clock,
+            control,
         })
     }
 
+    /// Answers what `stat`, `pin`, `backup --volume` and others ask for meanwhile.
+    fn listen(session: &Session, volume: &Arc<Volume>, path: &Path) -> Option<control::Server> {
+        match control::Server::start(volume, path) {
+            Ok(server) => Some(server),
+            Err(error) => {
+                session.output.note(&format!(
+                    "Other commands cannot be answered meanwhile: {error}."
+                ));
+                None
+            }
+        }
+    }
+
     fn end(mut self, session: &Session, path: &Path) -> anyhow::Result<ExitCode> {
+        self.control = None;
         self.clock = None;
         super::of(path, self.volume.close())?;
         let counters = self.volume.counters();

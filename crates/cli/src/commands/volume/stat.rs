@@ -2,9 +2,10 @@
 
 use clap::Args;
 use serde_json::{Map, Value};
+use volume::control::Status;
 use volume::{Counters, Usage, VolumeSettings};
 
-use super::Place;
+use super::{Access, Place, of};
 use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::session::Session;
@@ -21,10 +22,17 @@ pub struct StatArguments {
 }
 
 pub fn run(session: &Session, arguments: &StatArguments) -> anyhow::Result<ExitCode> {
-    let volume = arguments.place.open(session, false, true)?;
-    let (settings, usage, counters) = (volume.settings(), volume.usage(), volume.counters());
+    let mut volume = Access::to(session, &arguments.place, false)?;
+    let Status {
+        settings,
+        usage,
+        counters,
+        journal,
+        journal_problem: problem,
+        generations,
+        ..
+    } = of(&arguments.place.path, volume.status())?;
     let mapped = usage.mapped_blocks;
-    let (journal, problem) = volume.journal();
     session
         .output
         .event(&Event::Summary(Box::new(Summary::VolumeStat {
@@ -44,7 +52,7 @@ pub fn run(session: &Session, arguments: &StatArguments) -> anyhow::Result<ExitC
                 usage.compressed_zones + usage.data_zones,
             ),
             memory_bytes: usage.memory_bytes,
-            generations: volume.generations().len() as u64,
+            generations,
             journal: journal.to_string(),
             counters: self::counters(&counters),
         })))?;
@@ -62,10 +70,7 @@ pub fn run(session: &Session, arguments: &StatArguments) -> anyhow::Result<ExitC
         rows.push(("Journal", blocks));
     }
     rows.push(("Memory", units::bytes(usage.memory_bytes)));
-    rows.push((
-        "Generations",
-        units::count(volume.generations().len() as u64),
-    ));
+    rows.push(("Generations", units::count(generations)));
     let lines = rows
         .iter()
         .map(|(name, value)| format!("{name:<22}{value}"));

@@ -2,11 +2,12 @@
 
 use clap::Args;
 use repository::timestamp::Timestamp;
-use volume::Volume;
+use volume::{Generation, OwnerId, Volume};
 
-use super::{Place, of};
+use super::{Access, Place, of};
 use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
+use crate::hexadecimal;
 use crate::session::Session;
 use crate::times;
 use crate::units;
@@ -27,7 +28,7 @@ pub struct CheckArguments {
 
 pub fn check(session: &Session, arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let path = &arguments.place.path;
-    let volume = arguments.place.open(session, false, true)?;
+    let mut volume = Access::to(session, &arguments.place, false)?;
     let report = of(path, volume.check(arguments.read_data))?;
     for problem in &report.problems {
         session.output.warning(problem);
@@ -71,9 +72,9 @@ pub struct CompactArguments {
 
 pub fn compact(session: &Session, arguments: &CompactArguments) -> anyhow::Result<ExitCode> {
     let path = &arguments.place.path;
-    let volume = arguments.place.open(session, true, false)?;
+    let mut volume = Access::to(session, &arguments.place, true)?;
     let done = of(path, volume.compact())?;
-    of(path, volume.close())?;
+    volume.end(path)?;
     session
         .output
         .event(&Event::Summary(Box::new(Summary::VolumeCompact {
@@ -158,9 +159,10 @@ pub struct PinArguments {
 
 pub fn pin(session: &Session, arguments: &PinArguments) -> anyhow::Result<ExitCode> {
     let path = &arguments.place.path;
-    let volume = arguments.place.open(session, true, false)?;
-    let generation = of(path, volume.pin())?;
-    of(path, volume.close())?;
+    let mut volume = Access::to(session, &arguments.place, true)?;
+    let generation = of(path, volume.pin(OwnerId::NOBODY))?.number;
+    of(path, volume.keep(generation))?;
+    volume.end(path)?;
     session
         .output
         .event(&Event::Summary(Box::new(Summary::VolumePin {
@@ -184,9 +186,9 @@ pub struct UnpinArguments {
 
 pub fn unpin(session: &Session, arguments: &UnpinArguments) -> anyhow::Result<ExitCode> {
     let path = &arguments.place.path;
-    let volume = arguments.place.open(session, true, false)?;
+    let mut volume = Access::to(session, &arguments.place, true)?;
     of(path, volume.unpin(arguments.generation))?;
-    of(path, volume.close())?;
+    volume.end(path)?;
     session
         .output
         .event(&Event::Summary(Box::new(Summary::VolumeUnpin {
@@ -212,9 +214,9 @@ pub fn generations(
     arguments: &GenerationsArguments,
 ) -> anyhow::Result<ExitCode> {
     let path = &arguments.place.path;
-    let volume = arguments.place.open(session, false, false)?;
+    let mut volume = Access::to(session, &arguments.place, false)?;
     let mut count = 0;
-    for generation in volume.generations() {
+    for generation in of(path, volume.generations())? {
         let changed = match arguments.changes {
             true => {
                 let ranges = of(path, volume.changed_ranges(generation.number, None))?;
@@ -233,12 +235,16 @@ pub fn generations(
             created: generation.created,
             size_bytes: generation.logical_blocks * 4096,
             changed_bytes: changed,
+            owner: owner(&generation),
         })?;
         let changes = changed.map_or(String::new(), |bytes| {
             format!("  {} changed since", units::bytes(bytes))
         });
+        let owner = owner(&generation).map_or(String::new(), |owner| {
+            format!("  of backups to repository {}", &owner[..8])
+        });
         session.output.result(&format!(
-            "{:>8}  {}  {}{changes}",
+            "{:>8}  {}  {}{changes}{owner}",
             generation.number,
             times::local(Timestamp {
                 seconds: i64::try_from(generation.created).unwrap_or(i64::MAX),
@@ -254,4 +260,10 @@ pub fn generations(
             generations: count,
         })))?;
     Ok(ExitCode::Done)
+}
+
+/// The repository that a generation was backed up to.
+fn owner(generation: &Generation) -> Option<String> {
+    let owner = generation.owner;
+    (owner != OwnerId::NOBODY).then(|| hexadecimal(&owner.0))
 }
