@@ -50,11 +50,22 @@ impl Default for Rules {
 pub struct Scene {
     pub writers: usize,
     pub prunes: usize,
+    /// How many may crash.
+    pub crashes: u8,
 }
 
 impl Scene {
     pub const fn new(writers: usize, prunes: usize) -> Self {
-        Self { writers, prunes }
+        Self {
+            writers,
+            prunes,
+            crashes: 1,
+        }
+    }
+
+    /// The same, and nobody crashes.
+    pub const fn without_crashes(self) -> Self {
+        Self { crashes: 0, ..self }
     }
 
     /// The run's number of a prune.
@@ -63,13 +74,8 @@ impl Scene {
     }
 }
 
-/// A container object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Object {
-    pub slots: Slots,
-    /// Readers look for its slots here: it is the containers' own, or a remap says so.
-    pub is_place: bool,
-}
+/// Most objects that there can be: two at first, one of each writer, two of each prune.
+const OBJECTS_MAX: usize = 8;
 
 /// What condemns objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,14 +83,6 @@ pub struct Marker {
     pub objects: Set,
     /// The runs that are waited for, once that is written down.
     pub waiting: Option<Set>,
-}
-
-/// A snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Snapshot {
-    /// The run that wrote it; the first has none.
-    pub run: Option<u8>,
-    pub needs: Slots,
 }
 
 /// A writer, by how far it is and what it knows.
@@ -111,68 +109,109 @@ pub enum Prune {
     /// It will condemn, and knows what is needed.
     Marked(Slots),
     /// It will put these slots into a new object, and then condemn.
-    Packs { slots: Slots, condemns: Set },
+    Packs {
+        slots: Slots,
+        condemns: Set,
+    },
     /// The new object is there.
-    Packed { object: Option<u8>, condemns: Set },
+    Packed {
+        object: Option<u8>,
+        condemns: Set,
+    },
     /// The remap is there.
-    Remapped { condemns: Set },
+    Remapped {
+        condemns: Set,
+    },
     /// It has listed the runs too early (only without the rule).
-    ListedFirst { condemns: Set, runs: Set },
+    ListedFirst {
+        condemns: Set,
+        runs: Set,
+    },
     /// The marker is there.
-    Condemned { marker: u8 },
+    Condemned {
+        marker: u8,
+    },
     /// The runs are listed.
-    Listed { marker: u8, runs: Set },
+    Listed {
+        marker: u8,
+        runs: Set,
+    },
     /// It will finish this marker.
-    Waits { marker: u8 },
+    Waits {
+        marker: u8,
+    },
     /// Nobody is waited for any more.
-    Waited { marker: u8 },
+    Waited {
+        marker: u8,
+    },
     /// It knows what is needed now.
-    MarkedAgain { marker: u8, needs: Slots },
+    MarkedAgain {
+        marker: u8,
+        needs: Slots,
+    },
     /// It will put these into a new object first.
-    Rescues { marker: u8, slots: Slots, deletes: Set },
-    Rescued { marker: u8, object: u8, deletes: Set },
+    Rescues {
+        marker: u8,
+        slots: Slots,
+        deletes: Set,
+    },
+    Rescued {
+        marker: u8,
+        object: u8,
+        deletes: Set,
+    },
     /// It deletes these.
-    Deletes { marker: u8, deletes: Set },
-    Deleted { marker: u8 },
+    Deletes {
+        marker: u8,
+        deletes: Set,
+    },
+    Deleted {
+        marker: u8,
+    },
     Ended,
 }
 
-/// Everything.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// Everything. Numbers are places: objects and markers are numbered as they come, the first snapshot is 0 and that of
+/// writer n is n + 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct State {
-    /// By number; none where it was deleted.
-    pub objects: Vec<Option<Object>>,
-    pub markers: Vec<Option<Marker>>,
-    pub snapshots: Vec<Snapshot>,
+    /// Slots of each object; none where there is no object, or no more.
+    pub objects: [Slots; OBJECTS_MAX],
+    pub object_count: u8,
+    /// The objects that readers look into: the containers' own, and those that remaps name.
+    pub places: Set,
+    pub markers: [Option<Marker>; 2],
+    pub marker_count: u8,
+    /// What each snapshot needs; nothing where there is none.
+    pub snapshots: [Slots; 3],
     pub registered: Set,
     pub expired: Set,
-    pub writers: Vec<Writer>,
-    pub prunes: Vec<Prune>,
+    pub writers: [Writer; 2],
+    pub prunes: [Prune; 2],
     /// Crashes that may still happen.
     pub crashes: u8,
 }
 
 impl State {
     pub fn first(scene: Scene) -> Self {
-        let place = |slots| {
-            Some(Object {
-                slots,
-                is_place: true,
-            })
-        };
-        Self {
-            objects: vec![place(KEPT | BESIDE), place(ALONE)],
-            markers: Vec::new(),
-            snapshots: vec![Snapshot {
-                run: None,
-                needs: KEPT,
-            }],
+        let mut state = Self {
+            objects: [0; OBJECTS_MAX],
+            object_count: 0,
+            places: 0,
+            markers: [None; 2],
+            marker_count: 0,
+            snapshots: [KEPT, 0, 0],
             registered: 0,
             expired: 0,
-            writers: vec![Writer::Begins; scene.writers],
-            prunes: vec![Prune::Begins; scene.prunes],
-            crashes: 1,
-        }
+            writers: [Writer::Ended; 2],
+            prunes: [Prune::Ended; 2],
+            crashes: scene.crashes,
+        };
+        state.writers[..scene.writers].fill(Writer::Begins);
+        state.prunes[..scene.prunes].fill(Prune::Begins);
+        state.add_object(KEPT | BESIDE, true);
+        state.add_object(ALONE, true);
+        state
     }
 
     /// Objects that any marker condemns.
@@ -185,30 +224,36 @@ impl State {
     pub fn found(&self, without: Set) -> Slots {
         let objects = self.objects.iter().enumerate();
         objects
-            .filter(|(number, _)| without & (1 << number) == 0)
-            .filter_map(|(_, object)| object.filter(|object| object.is_place))
-            .fold(0, |all, object| all | object.slots)
+            .filter(|(number, _)| self.places & !without & (1 << number) != 0)
+            .fold(0, |all, (_, slots)| all | slots)
     }
 
     /// What all snapshots need, doubtful ones, too.
     pub fn needed(&self) -> Slots {
-        let snapshots = self.snapshots.iter();
-        snapshots.fold(0, |all, snapshot| all | snapshot.needs)
+        self.snapshots.iter().fold(0, |all, needs| all | needs)
     }
 
     /// What is lost.
     pub fn lost(&self) -> Slots {
-        let is_doubtful = |snapshot: &&Snapshot| {
-            snapshot
-                .run
-                .is_some_and(|run| self.expired & (1 << run) != 0)
-        };
-        let sure = self.snapshots.iter().filter(|it| !is_doubtful(it));
-        sure.fold(0, |all, snapshot| all | snapshot.needs) & !self.found(0)
+        let doubtful = |number: usize| number > 0 && self.expired & (1 << (number - 1)) != 0;
+        let sure = (0..self.snapshots.len()).filter(|number| !doubtful(*number));
+        sure.fold(0, |all, number| all | self.snapshots[number]) & !self.found(0)
     }
 
     pub fn add_object(&mut self, slots: Slots, is_place: bool) -> u8 {
-        self.objects.push(Some(Object { slots, is_place }));
-        (self.objects.len() - 1) as u8
+        let number = self.object_count;
+        self.objects[usize::from(number)] = slots;
+        self.places |= Set::from(is_place) << number;
+        self.object_count += 1;
+        number
+    }
+
+    pub fn delete_object(&mut self, number: u8) {
+        self.objects[usize::from(number)] = 0;
+    }
+
+    pub fn add_marker(&mut self, marker: Marker) {
+        self.markers[usize::from(self.marker_count)] = Some(marker);
+        self.marker_count += 1;
     }
 }

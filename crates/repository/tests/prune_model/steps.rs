@@ -1,6 +1,6 @@
 //! What may happen next: each step looks at the store or changes it once.
 
-use super::state::{Marker, Prune, Rules, Scene, Set, Snapshot, State, Writer, own};
+use super::state::{Marker, Prune, Rules, Scene, Set, State, Writer, own};
 
 /// What a state may become, and how.
 pub fn next(state: &State, rules: &Rules, scene: Scene) -> Vec<(String, State)> {
@@ -22,7 +22,7 @@ fn environment(state: &State, scene: Scene, all: &mut Next) {
     if state.crashes > 0 {
         for writer in 0..scene.writers {
             if !matches!(state.writers[writer], Writer::Begins | Writer::Ended) {
-                let mut next = state.clone();
+                let mut next = *state;
                 next.writers[writer] = Writer::Ended;
                 next.crashes -= 1;
                 all.push((format!("writer {writer} dies"), next));
@@ -30,7 +30,7 @@ fn environment(state: &State, scene: Scene, all: &mut Next) {
         }
         for prune in 0..scene.prunes {
             if !matches!(state.prunes[prune], Prune::Begins | Prune::Ended) {
-                let mut next = state.clone();
+                let mut next = *state;
                 next.prunes[prune] = Prune::Ended;
                 next.crashes -= 1;
                 all.push((format!("prune {prune} dies"), next));
@@ -47,24 +47,24 @@ fn environment(state: &State, scene: Scene, all: &mut Next) {
     });
     for run in 0..scene.writers + scene.prunes {
         if waited & state.registered & !state.expired & (1 << run) != 0 {
-            let mut next = state.clone();
+            let mut next = *state;
             next.expired |= 1 << run;
             all.push((format!("run {run} is expired"), next));
         }
     }
-    for (number, snapshot) in state.snapshots.iter().enumerate() {
+    for number in 0..state.snapshots.len() {
         // The writer deletes its own if it must.
-        let is_finished = |run: u8| matches!(state.writers[usize::from(run)], Writer::Ended);
-        if snapshot.run.is_none_or(is_finished) {
-            let mut next = state.clone();
-            next.snapshots.remove(number);
-            all.push((format!("the snapshot of {:?} is forgotten", snapshot.run), next));
+        let is_finished = number == 0 || state.writers[number - 1] == Writer::Ended;
+        if state.snapshots[number] != 0 && is_finished {
+            let mut next = *state;
+            next.snapshots[number] = 0;
+            all.push((format!("snapshot {number} is forgotten"), next));
         }
     }
 }
 
 fn step_writer(state: &State, rules: &Rules, writer: usize, all: &mut Next) {
-    let mut next = state.clone();
+    let mut next = *state;
     let bit: Set = 1 << writer;
     let what = match state.writers[writer] {
         Writer::Begins => {
@@ -102,10 +102,7 @@ fn step_writer(state: &State, rules: &Rules, writer: usize, all: &mut Next) {
             if !rules.registers_before_looking {
                 next.registered |= bit;
             }
-            next.snapshots.push(Snapshot {
-                run: Some(writer as u8),
-                needs,
-            });
+            next.snapshots[writer + 1] = needs;
             next.writers[writer] = Writer::HasSnapshot;
             "writes its snapshot"
         }
@@ -114,7 +111,7 @@ fn step_writer(state: &State, rules: &Rules, writer: usize, all: &mut Next) {
                 // It is taken for good, whatever others think.
                 next.expired &= !bit;
             } else if state.expired & bit != 0 {
-                next.snapshots.retain(|it| it.run != Some(writer as u8));
+                next.snapshots[writer + 1] = 0;
             }
             next.writers[writer] = Writer::Checked;
             "looks whether it has expired"
@@ -131,7 +128,7 @@ fn step_writer(state: &State, rules: &Rules, writer: usize, all: &mut Next) {
 
 fn step_prune(state: &State, rules: &Rules, scene: Scene, prune: usize, all: &mut Next) {
     let mut to = |what: &str, to: Prune, change: &dyn Fn(&mut State)| {
-        let mut next = state.clone();
+        let mut next = *state;
         change(&mut next);
         next.prunes[prune] = to;
         all.push((format!("prune {prune} {what}"), next));
@@ -139,7 +136,9 @@ fn step_prune(state: &State, rules: &Rules, scene: Scene, prune: usize, all: &mu
     let bit: Set = 1 << scene.prune_run(prune);
     let none = |_: &mut State| ();
     match state.prunes[prune] {
-        Prune::Begins => to("registers", Prune::Registered, &|next| next.registered |= bit),
+        Prune::Begins => to("registers", Prune::Registered, &|next| {
+            next.registered |= bit
+        }),
         Prune::Registered => {
             // It finishes what another has condemned, or condemns itself.
             for (number, marker) in state.markers.iter().enumerate() {
@@ -153,13 +152,15 @@ fn step_prune(state: &State, rules: &Rules, scene: Scene, prune: usize, all: &mu
         Prune::Marked(needs) => {
             let (slots, condemns) = decide(state, needs);
             if condemns == 0 {
-                to("has nothing to do", Prune::Ended, &|next| next.registered &= !bit);
+                to("has nothing to do", Prune::Ended, &|next| {
+                    next.registered &= !bit
+                });
             } else {
                 to("decides", Prune::Packs { slots, condemns }, &none);
             }
         }
         Prune::Packs { slots, condemns } => {
-            let mut next = state.clone();
+            let mut next = *state;
             let object = (slots != 0).then(|| next.add_object(slots, false));
             next.prunes[prune] = Prune::Packed { object, condemns };
             all.push((format!("prune {prune} packs"), next));
@@ -170,24 +171,28 @@ fn step_prune(state: &State, rules: &Rules, scene: Scene, prune: usize, all: &mu
         }
         Prune::Remapped { condemns } if !rules.condemns_before_listing_runs => {
             let runs = state.registered & !bit;
-            to("lists runs first", Prune::ListedFirst { condemns, runs }, &none);
+            to(
+                "lists runs first",
+                Prune::ListedFirst { condemns, runs },
+                &none,
+            );
         }
         Prune::Remapped { condemns } => {
-            let marker = state.markers.len() as u8;
+            let marker = state.marker_count;
             to("condemns", Prune::Condemned { marker }, &|next| {
-                next.markers.push(Some(Marker {
+                next.add_marker(Marker {
                     objects: condemns,
                     waiting: None,
-                }));
+                });
             });
         }
         Prune::ListedFirst { condemns, runs } => {
-            let marker = state.markers.len() as u8;
+            let marker = state.marker_count;
             to("condemns", Prune::Waits { marker }, &|next| {
-                next.markers.push(Some(Marker {
+                next.add_marker(Marker {
                     objects: condemns,
                     waiting: Some(runs),
-                }));
+                });
             });
         }
         Prune::Condemned { marker } => {
@@ -195,14 +200,20 @@ fn step_prune(state: &State, rules: &Rules, scene: Scene, prune: usize, all: &mu
             to("lists runs", Prune::Listed { marker, runs }, &none);
         }
         Prune::Listed { marker, runs } => {
-            to("writes the waiting list", Prune::Waits { marker }, &|next| {
-                if let Some(marker) = &mut next.markers[usize::from(marker)] {
-                    marker.waiting = Some(runs | marker.waiting.unwrap_or(0));
-                }
-            });
+            to(
+                "writes the waiting list",
+                Prune::Waits { marker },
+                &|next| {
+                    if let Some(marker) = &mut next.markers[usize::from(marker)] {
+                        marker.waiting = Some(runs | marker.waiting.unwrap_or(0));
+                    }
+                },
+            );
         }
         Prune::Waits { marker } => match state.markers[usize::from(marker)] {
-            None => to("finds it finished", Prune::Ended, &|next| next.registered &= !bit),
+            None => to("finds it finished", Prune::Ended, &|next| {
+                next.registered &= !bit
+            }),
             Some(Marker { waiting: None, .. }) => {
                 // Who condemned died before it listed runs: this one does.
                 let runs = state.registered & !bit;
@@ -224,7 +235,9 @@ fn step_prune(state: &State, rules: &Rules, scene: Scene, prune: usize, all: &mu
         }
         Prune::MarkedAgain { marker, needs } => {
             let Some(condemned) = state.markers[usize::from(marker)] else {
-                to("finds it finished", Prune::Ended, &|next| next.registered &= !bit);
+                to("finds it finished", Prune::Ended, &|next| {
+                    next.registered &= !bit
+                });
                 return;
             };
             let missing = needs & !state.found(state.condemned());
@@ -232,14 +245,22 @@ fn step_prune(state: &State, rules: &Rules, scene: Scene, prune: usize, all: &mu
             let mut deletes = condemned.objects;
             if !rules.never_pardons {
                 // What is needed stays as it is, and is condemned no more.
-                for (number, object) in state.objects.iter().enumerate() {
-                    if object.is_some_and(|object| object.slots & missing != 0) {
+                for (number, slots) in state.objects.iter().enumerate() {
+                    if slots & missing != 0 {
                         deletes &= !(1 << number);
                     }
                 }
                 to("pardons", Prune::Deletes { marker, deletes }, &none);
             } else if slots != 0 && rules.rescues {
-                to("must rescue", Prune::Rescues { marker, slots, deletes }, &none);
+                to(
+                    "must rescue",
+                    Prune::Rescues {
+                        marker,
+                        slots,
+                        deletes,
+                    },
+                    &none,
+                );
             } else {
                 to("need not rescue", Prune::Deletes { marker, deletes }, &none);
             }
@@ -250,7 +271,7 @@ fn step_prune(state: &State, rules: &Rules, scene: Scene, prune: usize, all: &mu
             deletes,
         } => {
             // It reads them now; what is gone was deleted by somebody who saw it elsewhere.
-            let mut next = state.clone();
+            let mut next = *state;
             let object = next.add_object(slots & state.found(0), false);
             next.prunes[prune] = Prune::Rescued {
                 marker,
@@ -265,21 +286,25 @@ fn step_prune(state: &State, rules: &Rules, scene: Scene, prune: usize, all: &mu
             deletes,
         } => {
             let remap = |next: &mut State| make_place(next, Some(object));
-            to("remaps what it rescued", Prune::Deletes { marker, deletes }, &remap);
+            to(
+                "remaps what it rescued",
+                Prune::Deletes { marker, deletes },
+                &remap,
+            );
         }
         Prune::Deletes { marker, deletes } => {
             if deletes == 0 {
                 to("has deleted", Prune::Deleted { marker }, &none);
                 return;
             }
-            let object = deletes.trailing_zeros();
+            let object = deletes.trailing_zeros() as u8;
             let left = deletes & (deletes - 1);
             let after = Prune::Deletes {
                 marker,
                 deletes: left,
             };
             to(&format!("deletes object {object}"), after, &|next| {
-                next.objects[object as usize] = None;
+                next.delete_object(object);
             });
         }
         Prune::Deleted { marker } => to("removes the marker", Prune::Ended, &|next| {
@@ -294,12 +319,13 @@ fn step_prune(state: &State, rules: &Rules, scene: Scene, prune: usize, all: &mu
 fn decide(state: &State, needs: u8) -> (u8, Set) {
     let condemned = state.condemned();
     let (mut kept, mut packed, mut condemns) = (0, 0, 0);
-    for (number, object) in state.objects.iter().enumerate().rev() {
-        let Some(object) = object.filter(|_| condemned & (1 << number) == 0) else {
+    for (number, slots) in state.objects.iter().enumerate().rev() {
+        if *slots == 0 || condemned & (1 << number) != 0 {
             continue;
-        };
-        let (useful, useless) = (object.slots & needs & !kept, object.slots & !needs);
-        if !object.is_place || useful == 0 {
+        }
+        let is_place = state.places & (1 << number) != 0;
+        let (useful, useless) = (slots & needs & !kept, slots & !needs);
+        if !is_place || useful == 0 {
             condemns |= 1 << number;
         } else if useless != 0 {
             condemns |= 1 << number;
@@ -312,9 +338,7 @@ fn decide(state: &State, needs: u8) -> (u8, Set) {
 }
 
 fn make_place(next: &mut State, object: Option<u8>) {
-    if let Some(object) = object
-        && let Some(object) = &mut next.objects[usize::from(object)]
-    {
-        object.is_place = true;
+    if let Some(object) = object {
+        next.places |= 1 << object;
     }
 }
