@@ -13,6 +13,7 @@
 pub mod backup;
 pub mod check;
 pub mod config;
+pub mod deletion;
 pub mod diff;
 pub mod dump;
 pub mod files;

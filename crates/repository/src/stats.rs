@@ -300,7 +300,11 @@ impl Repository {
                 ObjectKind::Index => stats.index_bytes = bytes,
                 ObjectKind::Snapshot => stats.snapshot_bytes = bytes,
                 ObjectKind::Config => stats.other_bytes += self.object_bytes(ObjectKey::CONFIG)?,
-                ObjectKind::Key | ObjectKind::Remap | ObjectKind::Run => stats.other_bytes += bytes,
+                ObjectKind::Key
+                | ObjectKind::Remap
+                | ObjectKind::Run
+                | ObjectKind::Condemned
+                | ObjectKind::Expired => stats.other_bytes += bytes,
             }
         }
         let list = self.snapshots()?;

@@ -59,6 +59,12 @@ impl ObjectError {
         }
     }
 
+    /// Is this the absence of an object, rather than a failure to look?
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, ObjectError::Store(error) if error.is_missing())
+    }
+
     /// Does this mean that stored bytes are gone or wrong (rather than unreachable just now)?
     #[must_use]
     pub fn is_damage(&self) -> bool {

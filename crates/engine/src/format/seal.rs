@@ -147,6 +147,8 @@ fn magic_of(kind: ObjectKind) -> [u8; 4] {
         ObjectKind::Snapshot => *b"1FS1",
         ObjectKind::Remap => *b"1FR1",
         ObjectKind::Run => *b"1FU1",
+        ObjectKind::Condemned => *b"1FD1",
+        ObjectKind::Expired => *b"1FE1",
     }
 }
 

@@ -86,13 +86,17 @@ pub enum ObjectKind {
     Snapshot = 5,
     /// Remaps of logical to physical containers: `remaps/ID`.
     Remap = 6,
-    /// Reserved for clients to register at start: `runs/ID`.
+    /// Clients at work: `runs/ID`.
     Run = 7,
+    /// What is to be deleted: `condemned/ID`.
+    Condemned = 8,
+    /// Clients that were taken for dead: `expired/ID`.
+    Expired = 9,
 }
 
 impl ObjectKind {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [ObjectKind; 7] = [
+    pub const ALL: [ObjectKind; 9] = [
         ObjectKind::Config,
         ObjectKind::Key,
         ObjectKind::Container,
@@ -100,6 +104,8 @@ impl ObjectKind {
         ObjectKind::Snapshot,
         ObjectKind::Remap,
         ObjectKind::Run,
+        ObjectKind::Condemned,
+        ObjectKind::Expired,
     ];
 
     /// The directory (first part of the key) that objects of this kind lie in.
@@ -113,6 +119,8 @@ impl ObjectKind {
             ObjectKind::Snapshot => "snapshots",
             ObjectKind::Remap => "remaps",
             ObjectKind::Run => "runs",
+            ObjectKind::Condemned => "condemned",
+            ObjectKind::Expired => "expired",
         }
     }
 }

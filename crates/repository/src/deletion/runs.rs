@@ -1,0 +1,472 @@
+//! Runs: who is at work in a repository.
+//!
+//! A run registers before it looks at anything, by an object `runs/ID`; while it works it puts another in its place now and
+//! then, with a higher count, so that others see it alive; at its end it deletes it. Whoever thinks a run dead puts
+//! `expired/RUN`. That may be wrong: a writer looks for it after its snapshot is written ([`Registration::is_expired`]),
+//! and takes that back.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use engine::format::{
+    DecodeError, Decoder, FieldList, FieldWriter, InObject, ObjectError, UnknownFields, Vault,
+    read_document, write_document,
+};
+use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
+
+use crate::repository::PROGRAM;
+use crate::timestamp::Timestamp;
+
+/// How often a run shows that it is alive.
+pub const SIGN_EVERY: Duration = Duration::from_secs(300);
+
+/// How long a run may show no sign of life until it is taken for dead.
+pub const DEAD_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// What a run does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunKind {
+    /// It stores, and will refer to what it found.
+    Writer = 1,
+    /// It deletes.
+    Prune = 2,
+    /// It reads.
+    Reader = 3,
+}
+
+impl RunKind {
+    fn of(number: u64) -> Option<Self> {
+        [Self::Writer, Self::Prune, Self::Reader]
+            .into_iter()
+            .find(|kind| *kind as u64 == number)
+    }
+
+    /// What a person is told of it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Writer => "backup",
+            Self::Prune => "prune",
+            Self::Reader => "restore",
+        }
+    }
+}
+
+/// A run as it is registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Which one.
+    pub id: ObjectId,
+    /// What it does.
+    pub kind: RunKind,
+    /// How often it showed a sign of life.
+    pub signs: u64,
+    /// When it began, by its own clock.
+    pub started: Timestamp,
+    /// Its machine.
+    pub host: String,
+    /// Name and version of its program.
+    pub program: String,
+    /// Fields of newer versions.
+    pub unknown: UnknownFields,
+}
+
+/// Tags of the fields.
+mod tag {
+    pub const ID: u64 = 1;
+    pub const KIND: u64 = 3;
+    pub const SIGNS: u64 = 4;
+    pub const STARTED: u64 = 6;
+    pub const HOST: u64 = 8;
+    pub const PROGRAM: u64 = 10;
+}
+
+impl Run {
+    fn encode(&self) -> Vec<u8> {
+        let mut fields = FieldWriter::new();
+        fields.field(tag::ID, |out| out.extend_from_slice(&self.id.0));
+        fields.varint(tag::KIND, self.kind as u64);
+        fields.varint(tag::SIGNS, self.signs);
+        fields.field(tag::STARTED, |out| self.started.encode(out));
+        fields.field(tag::HOST, |out| out.extend_from_slice(self.host.as_bytes()));
+        fields.field(tag::PROGRAM, |out| {
+            out.extend_from_slice(self.program.as_bytes());
+        });
+        fields.unknown(&self.unknown);
+        let mut out = Vec::new();
+        fields.finish(&mut out);
+        out
+    }
+
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let (mut id, mut kind) = (None, None);
+        let mut run = Self {
+            id: ObjectId([0; 16]),
+            kind: RunKind::Writer,
+            signs: 0,
+            started: Timestamp::default(),
+            host: String::new(),
+            program: String::new(),
+            unknown: UnknownFields::default(),
+        };
+        let mut fields = FieldList::new(body);
+        while let Some(field) = fields.next_field()? {
+            let mut value = Decoder::new(field.value);
+            match field.tag {
+                tag::ID => id = Some(ObjectId(value.array()?)),
+                tag::KIND => kind = Some(RunKind::of(value.varint()?)),
+                tag::SIGNS => run.signs = value.varint()?,
+                tag::STARTED => run.started = Timestamp::decode(&mut value)?,
+                tag::HOST => run.host = text(&mut value)?,
+                tag::PROGRAM => run.program = text(&mut value)?,
+                _ => {
+                    run.unknown.keep(field)?;
+                    continue;
+                }
+            }
+            value.finish()?;
+        }
+        run.id = id.ok_or_else(|| DecodeError::new("it names no run"))?;
+        // One that does what this version does not know may do anything: writing, for one.
+        run.kind = kind.flatten().unwrap_or(RunKind::Writer);
+        Ok(run)
+    }
+}
+
+fn text(value: &mut Decoder<'_>) -> Result<String, DecodeError> {
+    let bytes = value.take(value.rest().len())?;
+    Ok(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Runs that are registered, by their ids, each as its latest sign says. What can't be read stands for a writer of its
+/// object's id: it may be one.
+///
+/// # Errors
+/// When the store can't be listed or read.
+pub fn registered(
+    store: &dyn ObjectStore,
+    vault: &Vault,
+) -> Result<BTreeMap<ObjectId, Run>, ObjectError> {
+    let mut objects = Vec::new();
+    store.list(ObjectKind::Run, &mut |id, _| objects.push(id))?;
+    let mut runs: BTreeMap<ObjectId, Run> = BTreeMap::new();
+    for object in objects {
+        let key = ObjectKey::new(ObjectKind::Run, object);
+        let run = match read_document(store, vault, key) {
+            Ok(body) => Run::decode(&body).in_object(key, "run"),
+            Err(error) => Err(error),
+        };
+        let run = match run {
+            Ok(run) => run,
+            // It has ended, or showed another sign, which is listed next time.
+            Err(error) if error.is_missing() => continue,
+            Err(error) if error.is_damage() => Run {
+                id: object,
+                kind: RunKind::Writer,
+                signs: 0,
+                started: Timestamp::default(),
+                host: String::new(),
+                program: String::new(),
+                unknown: UnknownFields::default(),
+            },
+            Err(error) => return Err(error),
+        };
+        let known = runs.entry(run.id).or_insert_with(|| run.clone());
+        if known.signs < run.signs {
+            *known = run;
+        }
+    }
+    Ok(runs)
+}
+
+/// Takes a run for dead. What it registered goes.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn expire(store: &dyn ObjectStore, vault: &Vault, run: ObjectId) -> Result<(), ObjectError> {
+    let key = ObjectKey::new(ObjectKind::Expired, run);
+    if !is_expired(store, run)? {
+        let mut body = Vec::new();
+        let mut fields = FieldWriter::new();
+        fields.field(tag::STARTED, |out| Timestamp::now().encode(out));
+        fields.finish(&mut body);
+        match write_document(store, vault, key, &body) {
+            // Somebody else was faster.
+            Err(_) if is_expired(store, run)? => {}
+            written => drop(written?),
+        }
+    }
+    delete_registrations(store, vault, run)
+}
+
+/// Whether a run was taken for dead.
+///
+/// # Errors
+/// When the store can't say.
+pub fn is_expired(store: &dyn ObjectStore, run: ObjectId) -> Result<bool, ObjectError> {
+    let key = ObjectKey::new(ObjectKind::Expired, run);
+    match store.get_tail(&key, 1) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_missing() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Every run that was taken for dead.
+///
+/// # Errors
+/// When the store can't be listed.
+pub fn expired(store: &dyn ObjectStore) -> Result<Vec<ObjectId>, ObjectError> {
+    let mut runs = Vec::new();
+    store.list(ObjectKind::Expired, &mut |id, _| runs.push(id))?;
+    runs.sort_unstable();
+    Ok(runs)
+}
+
+fn delete_registrations(
+    store: &dyn ObjectStore,
+    vault: &Vault,
+    run: ObjectId,
+) -> Result<(), ObjectError> {
+    let mut objects = Vec::new();
+    store.list(ObjectKind::Run, &mut |id, _| objects.push(id))?;
+    for object in objects {
+        let key = ObjectKey::new(ObjectKind::Run, object);
+        let is_its = match read_document(store, vault, key) {
+            Ok(body) => Run::decode(&body).is_ok_and(|found| found.id == run),
+            Err(error) if error.is_damage() => object == run,
+            Err(_) => false,
+        };
+        if is_its {
+            store.delete(&key)?;
+        }
+    }
+    Ok(())
+}
+
+/// This process at work.
+#[derive(Clone)]
+pub struct Registration {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<dyn ObjectStore>,
+    vault: Arc<Vault>,
+    id: ObjectId,
+    state: Mutex<State>,
+}
+
+struct State {
+    run: Run,
+    /// The object that stands for it; none once it has ended.
+    object: Option<ObjectId>,
+    shown: Instant,
+}
+
+impl std::fmt::Debug for Registration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Registration({})", self.shared.id)
+    }
+}
+
+impl Registration {
+    /// Registers a run: before it looks at anything.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub fn begin(
+        store: &Arc<dyn ObjectStore>,
+        vault: &Arc<Vault>,
+        kind: RunKind,
+        host: &str,
+    ) -> Result<Self, ObjectError> {
+        let id = ObjectId::random();
+        let run = Run {
+            id,
+            kind,
+            signs: 0,
+            started: Timestamp::now(),
+            host: host.to_owned(),
+            program: PROGRAM.to_owned(),
+            unknown: UnknownFields::default(),
+        };
+        let key = ObjectKey::new(ObjectKind::Run, id);
+        write_document(store.as_ref(), vault, key, &run.encode())?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                store: Arc::clone(store),
+                vault: Arc::clone(vault),
+                id,
+                state: Mutex::new(State {
+                    run,
+                    object: Some(id),
+                    shown: Instant::now(),
+                }),
+            }),
+        })
+    }
+
+    /// The run's id.
+    #[must_use]
+    pub fn id(&self) -> ObjectId {
+        self.shared.id
+    }
+
+    /// Shows that it is alive, if it did not lately. Cheap: call it often.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub fn show_life(&self) -> Result<(), ObjectError> {
+        let mut state = self.shared.state();
+        if state.shown.elapsed() < SIGN_EVERY {
+            return Ok(());
+        }
+        self.shared.show_now(&mut state)
+    }
+
+    /// Whether it was taken for dead meanwhile.
+    ///
+    /// # Errors
+    /// When the store can't say.
+    pub fn is_expired(&self) -> Result<bool, ObjectError> {
+        is_expired(self.shared.store.as_ref(), self.shared.id)
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// When the store can't delete; it is then taken for dead some day.
+    pub fn end(&self) -> Result<(), ObjectError> {
+        self.shared.end()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show_now(&self, state: &mut State) -> Result<(), ObjectError> {
+        let Some(before) = state.object else {
+            return Ok(());
+        };
+        state.run.signs += 1;
+        let object = ObjectId::random();
+        let key = ObjectKey::new(ObjectKind::Run, object);
+        write_document(self.store.as_ref(), &self.vault, key, &state.run.encode())?;
+        state.object = Some(object);
+        state.shown = Instant::now();
+        // The new one is there before the old one goes: at no time is there none.
+        self.store
+            .delete(&ObjectKey::new(ObjectKind::Run, before))?;
+        Ok(())
+    }
+
+    fn end(&self) -> Result<(), ObjectError> {
+        let mut state = self.state();
+        if let Some(object) = state.object.take() {
+            self.store
+                .delete(&ObjectKey::new(ObjectKind::Run, object))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // A registration that stays is taken for dead some day.
+        let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::object::MemoryStore;
+    use zeroize::Zeroizing;
+
+    fn vault() -> Arc<Vault> {
+        let secrets = BTreeMap::from([(1, Zeroizing::new([7; 32]))]);
+        Arc::new(Vault::new(ObjectId([1; 16]), secrets, true))
+    }
+
+    #[test]
+    fn runs_come_show_life_and_go() {
+        let store: Arc<dyn ObjectStore> = Arc::new(MemoryStore::new());
+        let vault = vault();
+        let listed = || registered(store.as_ref(), &vault).unwrap();
+        let run = Registration::begin(&store, &vault, RunKind::Writer, "here").unwrap();
+        let other = Registration::begin(&store, &vault, RunKind::Prune, "there").unwrap();
+        assert_eq!(listed().len(), 2);
+        let first = listed()[&run.id()].clone();
+        assert_eq!(
+            (first.kind, &first.host[..], first.signs),
+            (RunKind::Writer, "here", 0)
+        );
+        run.show_life().unwrap();
+        assert_eq!(listed()[&run.id()], first, "not so soon");
+        run.shared.show_now(&mut run.shared.state()).unwrap();
+        assert_eq!(listed()[&run.id()].signs, 1);
+        assert_eq!(listed().len(), 2);
+        other.end().unwrap();
+        other.show_life().unwrap();
+        assert_eq!(listed().into_keys().collect::<Vec<_>>(), [run.id()]);
+        drop(run);
+        assert!(listed().is_empty());
+    }
+
+    #[test]
+    fn who_is_taken_for_dead_sees_it() {
+        let store: Arc<dyn ObjectStore> = Arc::new(MemoryStore::new());
+        let vault = vault();
+        let run = Registration::begin(&store, &vault, RunKind::Writer, "here").unwrap();
+        assert!(!run.is_expired().unwrap());
+        run.shared.show_now(&mut run.shared.state()).unwrap();
+        for _ in 0..2 {
+            expire(store.as_ref(), &vault, run.id()).unwrap();
+            assert!(run.is_expired().unwrap());
+            assert_eq!(expired(store.as_ref()).unwrap(), [run.id()]);
+            assert!(registered(store.as_ref(), &vault).unwrap().is_empty());
+        }
+        // It goes on, and registers anew without knowing: it stays expired.
+        run.shared.show_now(&mut run.shared.state()).unwrap();
+        assert!(run.is_expired().unwrap());
+    }
+
+    #[test]
+    fn what_can_not_be_read_may_be_a_writer() {
+        let store: Arc<dyn ObjectStore> = Arc::new(MemoryStore::new());
+        let vault = vault();
+        let id = ObjectId([9; 16]);
+        store
+            .put(&ObjectKey::new(ObjectKind::Run, id), b"what is this?")
+            .unwrap();
+        let runs = registered(store.as_ref(), &vault).unwrap();
+        assert_eq!(runs[&id].kind, RunKind::Writer);
+        expire(store.as_ref(), &vault, id).unwrap();
+        assert!(registered(store.as_ref(), &vault).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_run_comes_back_and_newer_fields_stay() {
+        let run = Run {
+            id: ObjectId([3; 16]),
+            kind: RunKind::Reader,
+            signs: 300,
+            started: Timestamp {
+                seconds: -5,
+                nanoseconds: 7,
+            },
+            host: "häst".to_owned(),
+            program: "p".to_owned(),
+            unknown: UnknownFields::default(),
+        };
+        let body = run.encode();
+        assert_eq!(Run::decode(&body).unwrap(), run);
+        for end in 0..body.len() {
+            let _ = Run::decode(&body[..end]);
+        }
+    }
+}
