@@ -247,6 +247,11 @@ fn of_snapshot(error: &SnapshotError) -> Verdict {
         SnapshotError::BadSpec { .. } => verdict(ExitCode::Usage, HINT_LIST),
         SnapshotError::NotFound { .. } => failed(HINT_LIST),
         SnapshotError::Ambiguous { .. } => failed("give more digits of the id"),
+        SnapshotError::Unreadable { .. } => damaged(HINT_DAMAGE),
+        SnapshotError::Protected { .. } => {
+            failed("nothing was forgotten; `onefold unprotect SNAPSHOT` takes the protection away")
+        }
+        SnapshotError::Vanished { .. } => failed(HINT_LIST),
     }
 }
 

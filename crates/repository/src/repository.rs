@@ -18,7 +18,7 @@ use engine::{Engine, EngineSettings};
 use crate::config::{Acceleration, Config, ConfigError, Encryption, Features, UnverifiedConfig};
 use crate::keys::{Argon2Cost, KeyError, KeySlot, OpenedSecrets, Password, Secrets, open_secrets};
 use crate::snapshot::{
-    Resolved, Snapshot, SnapshotError, SnapshotFilter, SnapshotList, SnapshotSpec,
+    Resolved, Snapshot, SnapshotChange, SnapshotError, SnapshotFilter, SnapshotList, SnapshotSpec,
 };
 use crate::timestamp::Timestamp;
 
@@ -356,6 +356,35 @@ impl Repository {
         filter: &SnapshotFilter,
     ) -> Result<Resolved, RepositoryError> {
         Ok(spec.resolve(self.store(), self.engine.vault(), filter)?)
+    }
+
+    /// Stores a change of a snapshot: a new object in the place of the old one. Returns the
+    /// snapshot with its new id, or nothing when it was like that already.
+    ///
+    /// # Errors
+    /// When the repository may not be written to, the store fails, or the snapshot is gone
+    /// ([`SnapshotError::Vanished`]).
+    pub fn change_snapshot(
+        &self,
+        snapshot: &Snapshot,
+        change: &SnapshotChange,
+    ) -> Result<Option<Snapshot>, RepositoryError> {
+        self.config.check_writable()?;
+        let Some(changed) = change.of(snapshot) else {
+            return Ok(None);
+        };
+        let changed = snapshot.replace(changed, self.store(), self.engine.vault())?;
+        Ok(Some(changed))
+    }
+
+    /// Deletes what changes that were cut off have left of earlier forms of these snapshots, and
+    /// returns how many objects that were.
+    ///
+    /// # Errors
+    /// When the repository may not be written to, or the store fails.
+    pub fn delete_replaced(&self, list: &SnapshotList) -> Result<u64, RepositoryError> {
+        self.config.check_writable()?;
+        Ok(list.delete_replaced(self.store())?)
     }
 
     /// Is there an object of that key?

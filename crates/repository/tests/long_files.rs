@@ -135,7 +135,7 @@ fn a_stop_leaves_no_part_of_a_long_file() {
             let progress = Arc::clone(&progress);
             move || progress.is_cancelled.store(true, Ordering::SeqCst)
         };
-        let repository = open(watched(store.fork(), &data, reads, stop));
+        let repository = open(watched(Arc::new(store.fork()), &data, reads, stop));
         let target = place.path().join(format!("target-{reads}"));
         let options = RestoreOptions::default();
         let outcome = repository.restore(&snapshot, Some(subpath), &target, &options, &progress);

@@ -124,7 +124,7 @@ fn a_stop_leaves_whole_files_only() {
                 let progress = Arc::clone(&progress);
                 move || progress.is_cancelled.store(true, Ordering::SeqCst)
             };
-            let watched = watched(fixture.store.fork(), &data, reads, stop);
+            let watched = watched(Arc::new(fixture.store.fork()), &data, reads, stop);
             let repository = open(Arc::new(watched), threads);
             let place = place();
             let outcome = restore_into(&fixture, &repository, place.path(), &progress);
@@ -155,7 +155,7 @@ fn a_store_that_panics_hangs_nobody() {
     for threads in THREADS {
         for is_check in [false, true] {
             let panic = || panic!("meant to happen");
-            let watched = watched(fixture.store.fork(), &data, 2, panic);
+            let watched = watched(Arc::new(fixture.store.fork()), &data, 2, panic);
             let repository = open(Arc::new(watched), threads);
             let place = place();
             let progress = Progress::default();

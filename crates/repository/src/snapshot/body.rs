@@ -18,6 +18,8 @@ const BODY_BYTES_MAX: usize = 64 << 20;
 const PATHS_MAX: u64 = 1 << 20;
 /// Most tags of a snapshot.
 const TAGS_MAX: u64 = 1 << 10;
+/// Most earlier forms of a snapshot that it names.
+pub(super) const REPLACES_MAX: usize = 1 << 10;
 
 /// Tags of the fields.
 mod tag {
@@ -36,6 +38,8 @@ mod tag {
     pub const PROGRAM: u64 = 22;
     pub const EXCLUDES: u64 = 24;
     pub const REWRITTEN: u64 = 26;
+    pub const REPLACES: u64 = 28;
+    pub const PROTECTED: u64 = 30;
     pub const DISK: u64 = 36;
 }
 
@@ -84,6 +88,17 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, SnapshotError> {
             }
         });
     }
+    if !snapshot.replaces.is_empty() {
+        fields.field(tag::REPLACES, |out| {
+            put_varint(out, snapshot.replaces.len() as u64);
+            for id in &snapshot.replaces {
+                out.extend_from_slice(&id.0);
+            }
+        });
+    }
+    if snapshot.is_protected {
+        fields.field(tag::PROTECTED, |_| ());
+    }
     if let Some(disk) = &snapshot.disk {
         fields.field(tag::DISK, |out| {
             out.extend_from_slice(&disk.volume);
@@ -107,6 +122,8 @@ fn check_limits(snapshot: &Snapshot) -> Result<(), SnapshotError> {
     at_most(PATHS_MAX, "paths", snapshot.paths.len())?;
     at_most(PATHS_MAX, "exclude patterns", snapshot.excludes.len())?;
     at_most(TAGS_MAX, "tags", snapshot.tags.len())?;
+    let replaces = snapshot.replaces.len();
+    at_most(REPLACES_MAX as u64, "earlier forms", replaces)?;
     let listed_max = errors.count.min(ERRORS_LISTED_MAX as u64);
     at_most(listed_max, "errors listed", errors.listed.len())
 }
@@ -219,6 +236,11 @@ pub(super) fn decode(id: ObjectId, body: &[u8]) -> Result<Snapshot, DecodeError>
             tag::EXCLUDES => {
                 snapshot.excludes = read_list(&mut value, PATHS_MAX, "exclude patterns", text)?;
             }
+            tag::REPLACES => {
+                let limit = REPLACES_MAX as u64;
+                snapshot.replaces = read_list(&mut value, limit, "earlier forms", id_of)?;
+            }
+            tag::PROTECTED => snapshot.is_protected = true,
             _ => {
                 snapshot.unknown.keep(field)?;
                 continue;
@@ -246,6 +268,10 @@ fn bytes(value: &mut Decoder<'_>) -> Result<Vec<u8>, DecodeError> {
 
 fn text(value: &mut Decoder<'_>) -> Result<String, DecodeError> {
     Ok(value.text()?.to_owned())
+}
+
+fn id_of(value: &mut Decoder<'_>) -> Result<ObjectId, DecodeError> {
+    Ok(ObjectId(value.array()?))
 }
 
 fn read_u32(value: &mut Decoder<'_>, what: &str) -> Result<u32, DecodeError> {

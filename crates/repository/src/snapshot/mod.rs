@@ -4,13 +4,20 @@
 //! `snapshots/ID`, a sealed document. Its appearance is the commit: whoever writes it has made
 //! everything it refers to durable before.
 //!
+//! Objects never change, so what is changed of a snapshot (`change.rs`) is written as a new one that
+//! names the one whose place it takes; both may be there for a moment, and one is shown.
+//!
 //! Limits are those of the table of fields in the specification; they are checked before
 //! writing and after reading.
 
 mod body;
+mod change;
 mod selection;
 
+pub use change::SnapshotChange;
 pub use selection::{Resolved, SnapshotFilter, SnapshotSpec, interrupted_since, latest};
+
+use std::collections::BTreeSet;
 
 use engine::format::{InObject, ObjectError, UnknownFields, Vault, read_document, write_document};
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
@@ -59,6 +66,11 @@ pub struct Snapshot {
     pub program: String,
     /// Patterns of what was left out on purpose.
     pub excludes: Vec<String>,
+    /// The ids that this snapshot had before it was changed, the first one first. Objects of these
+    /// ids, where they are there, count no more.
+    pub replaces: Vec<ObjectId>,
+    /// Nobody forgets it.
+    pub is_protected: bool,
     /// The state of a disk that the snapshot is the image of.
     pub disk: Option<DiskState>,
     /// Fields of newer versions, kept as they are.
@@ -86,6 +98,8 @@ impl Default for Snapshot {
             errors: SnapshotErrors::default(),
             program: String::new(),
             excludes: Vec::new(),
+            replaces: Vec::new(),
+            is_protected: false,
             disk: None,
             unknown: UnknownFields::default(),
         }
@@ -213,6 +227,28 @@ pub enum SnapshotError {
         /// Those snapshots, in ascending order.
         matches: Vec<ObjectId>,
     },
+    /// The snapshot that is meant is there and can't be read.
+    #[error("snapshot {id} can't be read: {reason}")]
+    Unreadable {
+        /// Which one.
+        id: ObjectId,
+        /// What is wrong with it, for a person.
+        reason: String,
+    },
+    /// Snapshots were to be forgotten that are protected.
+    #[error("protected: {}", selection::listed(ids))]
+    Protected {
+        /// Which ones.
+        ids: Vec<ObjectId>,
+    },
+    /// A snapshot was to be changed, and was forgotten or changed by somebody else meanwhile.
+    #[error(
+        "snapshot {id} was forgotten or changed by somebody else meanwhile: it is left as they made it"
+    )]
+    Vanished {
+        /// The id that it had.
+        id: ObjectId,
+    },
 }
 
 /// All snapshots of a repository.
@@ -223,6 +259,9 @@ pub struct SnapshotList {
     /// The others, in ascending order of their ids. Whoever deletes what no snapshot reaches
     /// must stop when there are any.
     pub unreadable: Vec<UnreadableSnapshot>,
+    /// Ids of objects whose place another of the snapshots has taken, in ascending order: left by a
+    /// change that was cut off, or is at work just now.
+    pub replaced: Vec<ObjectId>,
 }
 
 /// A snapshot that is there and can't be read.
@@ -232,6 +271,36 @@ pub struct UnreadableSnapshot {
     pub id: ObjectId,
     /// What is wrong with it.
     pub error: ObjectError,
+}
+
+impl SnapshotList {
+    /// Takes those out that others name as their earlier form.
+    fn set_replaced_aside(&mut self) {
+        let earlier = self
+            .snapshots
+            .iter()
+            .flat_map(|snapshot| &snapshot.replaces);
+        let earlier: BTreeSet<ObjectId> = earlier.copied().collect();
+        let replaced = self
+            .snapshots
+            .extract_if(.., |snapshot| earlier.contains(&snapshot.id));
+        self.replaced = replaced.map(|snapshot| snapshot.id).collect();
+        self.replaced.sort_unstable();
+    }
+
+    /// The snapshot that `spec` names: by an id that it has or had before it was changed, by the
+    /// beginning of one, or as the latest; `filter` narrows `latest` and nothing else.
+    ///
+    /// # Errors
+    /// [`SnapshotError::NotFound`], [`SnapshotError::Ambiguous`]; [`SnapshotError::Unreadable`]
+    /// when the one of that id can't be read.
+    pub fn find(
+        &self,
+        spec: &SnapshotSpec,
+        filter: &SnapshotFilter,
+    ) -> Result<&Snapshot, SnapshotError> {
+        selection::find(self, spec, filter)
+    }
 }
 
 fn key_of(id: ObjectId) -> ObjectKey {
@@ -265,24 +334,41 @@ impl Snapshot {
     }
 
     /// Reads all snapshots, oldest first. One that is damaged, or sealed in an epoch for which
-    /// there is no secret, is set aside; one that vanishes meanwhile is passed over.
+    /// there is no secret, is set aside; one that was changed is there once, as it is now; one
+    /// that vanishes meanwhile is passed over, unless a changed one takes its place: that is
+    /// looked for.
     ///
     /// # Errors
     /// When the store fails.
     pub fn load_all(store: &dyn ObjectStore, vault: &Vault) -> Result<SnapshotList, SnapshotError> {
         let mut list = SnapshotList::default();
-        for id in Self::ids(store)? {
-            match read(store, vault, id) {
-                Ok(snapshot) => list.snapshots.push(snapshot),
-                Err(ObjectError::Store(error)) if error.is_missing() => {}
-                Err(error)
-                    if error.is_damage() || matches!(error, ObjectError::UnknownEpoch { .. }) =>
-                {
-                    list.unreadable.push(UnreadableSnapshot { id, error });
+        let mut seen = BTreeSet::new();
+        loop {
+            let mut has_vanished = false;
+            for id in Self::ids(store)? {
+                if !seen.insert(id) {
+                    continue;
                 }
-                Err(error) => return Err(error.into()),
+                match read(store, vault, id) {
+                    Ok(snapshot) => list.snapshots.push(snapshot),
+                    Err(ObjectError::Store(error)) if error.is_missing() => has_vanished = true,
+                    Err(error)
+                        if error.is_damage()
+                            || matches!(error, ObjectError::UnknownEpoch { .. }) =>
+                    {
+                        list.unreadable.push(UnreadableSnapshot { id, error });
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            // A change writes the new object before it deletes the old one: what took the place of
+            // one that vanished is in a listing made from now on. An id vanishes once.
+            if !has_vanished {
+                break;
             }
         }
+        list.unreadable.sort_by_key(|unreadable| unreadable.id);
+        list.set_replaced_aside();
         list.snapshots
             .sort_by_key(|snapshot| (snapshot.time, snapshot.id));
         Ok(list)

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use engine::format::Vault;
+use engine::format::{ObjectError, Vault};
 use engine::object::{ObjectId, ObjectStore};
 
 use super::{Snapshot, SnapshotError, SnapshotList, UnreadableSnapshot};
@@ -121,12 +121,69 @@ impl SnapshotSpec {
             SnapshotSpec::Id(id) => id.to_string(),
             SnapshotSpec::Prefix(prefix) => prefix.clone(),
         };
-        let id = match_prefix(&Snapshot::ids(store)?, &prefix)?;
-        Ok(Resolved {
-            snapshot: Snapshot::load(store, vault, id)?,
+        let resolved = |snapshot| Resolved {
+            snapshot,
             unreadable: Vec::new(),
-        })
+        };
+        match match_prefix(&Snapshot::ids(store)?, &prefix) {
+            Ok(id) => match Snapshot::load(store, vault, id) {
+                Err(SnapshotError::Object(ObjectError::Store(error))) if error.is_missing() => {}
+                outcome => return outcome.map(resolved),
+            },
+            Err(SnapshotError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        // It may have had this id before it was changed.
+        let list = Snapshot::load_all(store, vault)?;
+        find_id(&list, &prefix).cloned().map(resolved)
     }
+}
+
+/// The snapshot of a list that `spec` names.
+pub(super) fn find<'a>(
+    list: &'a SnapshotList,
+    spec: &SnapshotSpec,
+    filter: &SnapshotFilter,
+) -> Result<&'a Snapshot, SnapshotError> {
+    match spec {
+        SnapshotSpec::Latest => {
+            latest(&list.snapshots, filter).ok_or_else(|| no_latest(list, filter))
+        }
+        SnapshotSpec::Id(id) => find_id(list, &id.to_string()),
+        SnapshotSpec::Prefix(prefix) => find_id(list, prefix),
+    }
+}
+
+/// The snapshot whose id begins with `prefix`, or did so before it was changed.
+fn find_id<'a>(list: &'a SnapshotList, prefix: &str) -> Result<&'a Snapshot, SnapshotError> {
+    let unreadable = list.unreadable.iter().map(|unreadable| unreadable.id);
+    let mut ids: Vec<ObjectId> = list.snapshots.iter().map(|snapshot| snapshot.id).collect();
+    ids.extend(unreadable);
+    ids.sort_unstable();
+    let id = match match_prefix(&ids, prefix) {
+        Err(SnapshotError::NotFound { asked, hint }) => {
+            let had = |snapshot: &&Snapshot| {
+                let mut earlier = snapshot.replaces.iter();
+                earlier.any(|id| id.to_string().starts_with(prefix))
+            };
+            let matches: Vec<&Snapshot> = list.snapshots.iter().filter(had).collect();
+            return match matches[..] {
+                [snapshot] => Ok(snapshot),
+                [] => Err(SnapshotError::NotFound { asked, hint }),
+                _ => Err(SnapshotError::Ambiguous {
+                    prefix: prefix.to_owned(),
+                    matches: matches.iter().map(|snapshot| snapshot.id).collect(),
+                }),
+            };
+        }
+        outcome => outcome?,
+    };
+    if let Some(unreadable) = list.unreadable.iter().find(|other| other.id == id) {
+        let reason = unreadable.error.to_string();
+        return Err(SnapshotError::Unreadable { id, reason });
+    }
+    let found = list.snapshots.iter().find(|snapshot| snapshot.id == id);
+    Ok(found.expect("the id is that of a snapshot or of one that can't be read"))
 }
 
 /// The snapshot taken last of those that the filter lets through, but for those of backups that
@@ -155,27 +212,26 @@ pub fn interrupted_since<'a>(
     interrupted
 }
 
-fn resolve_latest(
-    mut list: SnapshotList,
-    filter: &SnapshotFilter,
-) -> Result<Resolved, SnapshotError> {
-    let interrupted = interrupted_since(&list.snapshots, filter, None).len();
-    list.snapshots.retain(|snapshot| !snapshot.is_interrupted);
+fn resolve_latest(list: SnapshotList, filter: &SnapshotFilter) -> Result<Resolved, SnapshotError> {
     match latest(&list.snapshots, filter) {
         Some(snapshot) => Ok(Resolved {
             snapshot: snapshot.clone(),
             unreadable: list.unreadable,
         }),
-        None => Err(SnapshotError::NotFound {
-            asked: "fits".to_owned(),
-            hint: match interrupted {
-                0 => why_none(&list, filter),
-                _ => format!(
-                    "{}; {interrupted} of backups that were interrupted can be named by their ids",
-                    why_none(&list, filter)
-                ),
-            },
-        }),
+        None => Err(no_latest(&list, filter)),
+    }
+}
+
+fn no_latest(list: &SnapshotList, filter: &SnapshotFilter) -> SnapshotError {
+    let interrupted = interrupted_since(&list.snapshots, filter, None).len();
+    let mut hint = why_none(list, filter);
+    if interrupted > 0 {
+        let more = "of backups that were interrupted can be named by their ids";
+        hint.push_str(&format!("; {interrupted} {more}"));
+    }
+    SnapshotError::NotFound {
+        asked: "fits".to_owned(),
+        hint,
     }
 }
 
@@ -204,7 +260,8 @@ pub(super) fn match_prefix(ids: &[ObjectId], prefix: &str) -> Result<ObjectId, S
 
 /// Says which condition no snapshot fulfils, and what would be there.
 fn why_none(list: &SnapshotList, filter: &SnapshotFilter) -> String {
-    let snapshots = &list.snapshots;
+    let whole = |snapshot: &&Snapshot| !snapshot.is_interrupted;
+    let snapshots: Vec<&Snapshot> = list.snapshots.iter().filter(whole).collect();
     let mut hint = if snapshots.is_empty() {
         "the repository holds no snapshots that can be read".to_owned()
     } else if !snapshots.iter().any(|s| filter.matches_host(s)) {

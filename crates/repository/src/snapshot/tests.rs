@@ -85,6 +85,8 @@ fn sample() -> Snapshot {
         errors,
         program: "onefold 0.1.0".to_owned(),
         excludes: vec!["*.tmp".to_owned()],
+        replaces: Vec::new(),
+        is_protected: false,
         disk: None,
         unknown: UnknownFields::default(),
     }
@@ -119,6 +121,17 @@ fn what_was_rewritten_is_a_field_of_its_own() {
     let bytes = body::encode(&rewritten).unwrap();
     assert_eq!(bytes, [&golden()[..], &[26, 3, 3, 0xac, 2]].concat());
     assert_eq!(body::decode(id("ab"), &bytes), Ok(rewritten));
+}
+
+#[test]
+fn changes_are_fields_of_their_own() {
+    let mut changed = sample();
+    changed.replaces = vec![ObjectId([0x44; 16]), ObjectId([0x55; 16])];
+    changed.is_protected = true;
+    let bytes = body::encode(&changed).unwrap();
+    let fields = [&[28, 33, 2][..], &[0x44; 16], &[0x55; 16], &[30, 0]].concat();
+    assert_eq!(bytes, [golden(), fields].concat());
+    assert_eq!(body::decode(id("ab"), &bytes), Ok(changed));
 }
 
 #[test]
@@ -183,6 +196,7 @@ fn limits_hold_in_both_directions() {
     too_large(|s| s.tags = vec![String::new(); 1025]);
     too_large(|s| s.paths = vec![Vec::new(); (1 << 20) + 1]);
     too_large(|s| s.excludes = vec![String::new(); (1 << 20) + 1]);
+    too_large(|s| s.replaces = vec![id("ab"); 1025]);
     too_large(|s| s.errors.count = 0);
     too_large(|s| s.excludes = vec!["x".repeat(65 << 20)]);
     too_large(|s| {
@@ -201,6 +215,9 @@ fn limits_hold_in_both_directions() {
         (18, &[0; 14]),
         (26, &[1]),
         (26, &[1, 2, 3]),
+        (28, &[0x81, 8]), // 1,025 earlier forms
+        (28, &[1; 16]),
+        (30, &[0]),
     ] {
         let mut bytes = vec![1, 3, 0, 0, 0, tag, value.len() as u8];
         bytes.extend_from_slice(value);
@@ -491,6 +508,7 @@ prop_compose! {
         disk in any::<Option<([u8; 16], [u8; 16], u32)>>(),
         (remap_generation, milliseconds, files) in any::<(u64, u64, u64)>(),
         listed in vec((vec(any::<u8>(), 0..9), "\\PC{0,9}"), 0..4),
+        (replaces, is_protected) in (vec(any::<[u8; 16]>(), 0..4), any::<bool>()),
     ) -> Snapshot {
         let mut errors = SnapshotErrors::default();
         listed.into_iter().for_each(|(path, message)| errors.record(path, message));
@@ -512,6 +530,8 @@ prop_compose! {
             errors,
             program,
             excludes,
+            replaces: replaces.into_iter().map(ObjectId).collect(),
+            is_protected,
             disk: disk.map(|(volume, generation_id, generation)| DiskState {
                 volume,
                 generation_id,

@@ -26,7 +26,7 @@ pub fn dying(medium: &Arc<MemoryStore>, changes: i64) -> Arc<Hooked> {
 
 /// Does something at the given read of one of these objects, but for reads of their ends.
 pub fn watched(
-    store: MemoryStore,
+    store: Arc<MemoryStore>,
     keys: &[ObjectKey],
     reads: usize,
     then: impl Fn() + Send + Sync + 'static,
@@ -34,7 +34,7 @@ pub fn watched(
     let keys = keys.to_vec();
     let left = AtomicUsize::new(reads);
     Hooked {
-        store: Arc::new(store),
+        store,
         before_change: Box::new(|| true),
         before_read: Box::new(move |key| {
             if keys.contains(key) && left.fetch_sub(1, Ordering::SeqCst) == 1 {
