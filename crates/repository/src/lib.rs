@@ -7,8 +7,8 @@
 //! goes on is told through [`Progress`].
 //!
 //! Rooms: [`config`], [`keys`], [`snapshot`], [`tree`] (stored form of directories), [`files`]
-//! (the operating system's files), [`backup`], [`restore`], [`listing`], and one file each for
-//! diff, dump, stats, check, repair.
+//! (the operating system's files), [`backup`], [`restore`], [`listing`], [`retention`] (which
+//! snapshots are kept), and one file each for diff, dump, stats, check, repair, forget.
 
 pub mod backup;
 pub mod check;
@@ -17,12 +17,14 @@ pub mod deletion;
 pub mod diff;
 pub mod dump;
 pub mod files;
+mod forget;
 pub mod keys;
 pub mod listing;
 pub mod progress;
 pub mod repair;
 mod repository;
 pub mod restore;
+pub mod retention;
 pub mod snapshot;
 pub mod stats;
 pub mod timestamp;

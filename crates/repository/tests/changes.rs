@@ -104,3 +104,34 @@ fn a_listing_finds_what_is_changed_meanwhile() {
     let snapshot = only_snapshot(&repository);
     assert_eq!(Some(snapshot), *changed.lock().unwrap());
 }
+
+#[test]
+fn forgetting_removes_snapshots_and_nothing_else() {
+    let medium = Arc::new(MemoryStore::new());
+    let repository = create(Arc::clone(&medium) as Arc<dyn ObjectStore>, true);
+    let source = Source::new();
+    let first = backup(&repository, source.root()).unwrap().snapshot;
+    let second = backup(&repository, source.root()).unwrap().snapshot;
+    let third = backup(&repository, source.root()).unwrap().snapshot;
+    let protect = SnapshotChange::Protect;
+    let second = repository
+        .change_snapshot(&second, &protect)
+        .unwrap()
+        .unwrap();
+    let others = |key: &ObjectKey| key.kind != ObjectKind::Snapshot;
+    let kept: Vec<ObjectKey> = medium.keys().into_iter().filter(others).collect();
+
+    let list = repository.snapshots().unwrap();
+    let error = repository.forget(&list, &[&first, &second]).unwrap_err();
+    assert!(
+        error.to_string().contains(&second.id.to_string()),
+        "{error}"
+    );
+    assert_eq!(repository.snapshots().unwrap().snapshots.len(), 3);
+    repository.forget(&list, &[&first, &third]).unwrap();
+    assert_eq!(only_snapshot(&repository), second);
+    // Somebody else has forgotten them meanwhile: that is what was wanted.
+    repository.forget(&list, &[&first, &third]).unwrap();
+    let left: Vec<ObjectKey> = medium.keys().into_iter().filter(others).collect();
+    assert_eq!(left, kept);
+}
