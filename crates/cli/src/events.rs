@@ -41,6 +41,13 @@ pub enum Event {
     Warning { message: String },
     /// A snapshot (of `snapshots`).
     Snapshot(Box<SnapshotEvent>),
+    /// A snapshot was changed: another id stands for it now (of `tag`, `protect`, `unprotect`).
+    Changed {
+        before: String,
+        snapshot: String,
+        tags: Vec<String>,
+        is_protected: bool,
+    },
     /// An entry of a directory (of `ls`).
     Entry(Box<EntryEvent>),
     /// An entry that differs (of `diff`).
@@ -86,6 +93,27 @@ impl PathText {
     }
 }
 
+/// Paths of a snapshot that JSON can carry.
+#[derive(Debug, Serialize)]
+pub struct PathTexts {
+    paths: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths_hex: Option<Vec<String>>,
+}
+
+impl PathTexts {
+    /// The paths of these bytes.
+    pub fn new(paths: &[Vec<u8>]) -> Self {
+        let text = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
+        let hexadecimals = || paths.iter().map(|path| hexadecimal(path)).collect();
+        let are_texts = paths.iter().all(|path| std::str::from_utf8(path).is_ok());
+        Self {
+            paths: paths.iter().map(text).collect(),
+            paths_hex: (!are_texts).then(hexadecimals),
+        }
+    }
+}
+
 /// The counters of a long operation. What is not known yet is null.
 #[derive(Debug, Serialize)]
 pub struct ProgressEvent {
@@ -116,15 +144,16 @@ pub struct SnapshotEvent {
     time: String,
     host: String,
     user: String,
-    paths: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paths_hex: Option<Vec<String>>,
+    #[serde(flatten)]
+    paths: PathTexts,
     tags: Vec<String>,
     excludes: Vec<String>,
     parent: Option<String>,
+    original: String,
     program: String,
     is_partial: bool,
     is_interrupted: bool,
+    is_protected: bool,
     errors: u64,
     error_list: Vec<ListedError>,
     files: u64,
@@ -151,31 +180,21 @@ impl SnapshotEvent {
     /// The event of that snapshot.
     pub fn new(snapshot: &Snapshot) -> Self {
         let summary = &snapshot.summary;
-        let text = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
-        let are_texts = snapshot
-            .paths
-            .iter()
-            .all(|path| std::str::from_utf8(path).is_ok());
         let errors = snapshot.errors.listed.iter();
         Self {
             snapshot: snapshot.id.to_string(),
             time: times::universal(snapshot.time),
             host: snapshot.host.clone(),
             user: snapshot.user.clone(),
-            paths: snapshot.paths.iter().map(text).collect(),
-            paths_hex: (!are_texts).then(|| {
-                snapshot
-                    .paths
-                    .iter()
-                    .map(|path| hexadecimal(path))
-                    .collect()
-            }),
+            paths: PathTexts::new(&snapshot.paths),
             tags: snapshot.tags.clone(),
             excludes: snapshot.excludes.clone(),
             parent: snapshot.parent.map(|id| id.to_string()),
+            original: snapshot.original().to_string(),
             program: snapshot.program.clone(),
             is_partial: !snapshot.errors.is_empty(),
             is_interrupted: snapshot.is_interrupted,
+            is_protected: snapshot.is_protected,
             errors: snapshot.errors.count,
             error_list: errors
                 .map(|error| ListedError {
@@ -280,6 +299,11 @@ pub enum Summary {
         bytes_added: u64,
         bytes_removed: u64,
     },
+    TagAdd(ChangeSummary),
+    TagRemove(ChangeSummary),
+    TagSet(ChangeSummary),
+    Protect(ChangeSummary),
+    Unprotect(ChangeSummary),
     Stats(Box<StatsSummary>),
     Check {
         problems: u64,
@@ -400,6 +424,13 @@ pub struct BackupSummary {
     pub containers_new: u64,
     pub filling_ratio: Option<f64>,
     pub seconds: f64,
+}
+
+/// How many snapshots were changed.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct ChangeSummary {
+    pub changed: u64,
+    pub unchanged: u64,
 }
 
 /// What a repository holds.

@@ -3,6 +3,7 @@
 //! output and an exit code. No algorithms live here; the crate `repository` does the work.
 
 mod arguments;
+mod change;
 mod commands;
 mod events;
 mod exit_code;
@@ -17,6 +18,7 @@ mod selection;
 mod session;
 mod source_command;
 mod stages_view;
+mod table;
 mod times;
 mod units;
 

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use engine::object::{LocalStore, ObjectKind, ObjectStore, StoreError, TEMPORARY_STALE_AFTER};
 use repository::config::{Encryption, UnverifiedConfig};
 use repository::keys::{KeyError, Password};
-use repository::snapshot::{Snapshot, SnapshotFilter, SnapshotSpec};
+use repository::snapshot::{Snapshot, SnapshotFilter, SnapshotList, SnapshotSpec};
 use repository::{CreateOptions, Repository, RepositoryError, RunSettings};
 
 use crate::arguments::GlobalArguments;
@@ -217,6 +217,16 @@ impl Session {
         match password::given(&self.global)? {
             Some(password) => Ok(password),
             None => password::ask_new(self.location()?),
+        }
+    }
+
+    /// Names the snapshots that can't be read.
+    pub fn tell_unreadable(&self, list: &SnapshotList) {
+        for unreadable in &list.unreadable {
+            let id = unreadable.id.short();
+            let error = &unreadable.error;
+            self.output
+                .warning(&format!("snapshot {id} can't be read: {error}"));
         }
     }
 

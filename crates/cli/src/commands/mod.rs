@@ -10,10 +10,13 @@ pub mod dump;
 pub mod init;
 pub mod ls;
 pub mod man;
+pub mod protect;
 pub mod repair;
 pub mod restore;
 pub mod snapshots;
 pub mod stats;
+pub mod tag;
+pub mod unprotect;
 pub mod volume;
 
 use crate::arguments::Command;
@@ -30,6 +33,9 @@ pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Restore(arguments) => restore::run(session, arguments),
         Command::Dump(arguments) => dump::run(session, arguments),
         Command::Diff(arguments) => diff::run(session, arguments),
+        Command::Tag(arguments) => tag::run(session, arguments),
+        Command::Protect(arguments) => protect::run(session, arguments),
+        Command::Unprotect(arguments) => unprotect::run(session, arguments),
         Command::Stats(arguments) => stats::run(session, arguments),
         Command::Check(arguments) => check::run(session, arguments),
         Command::Repair(arguments) => repair::run(session, arguments),

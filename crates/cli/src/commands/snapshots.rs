@@ -3,8 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use comfy_table::presets::NOTHING;
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, Width};
+use comfy_table::{Cell, CellAlignment, Row};
 use repository::snapshot::{Snapshot, SnapshotList};
 
 use crate::arguments::FilterArguments;
@@ -12,23 +11,20 @@ use crate::events::{Event, SnapshotEvent, Summary};
 use crate::exit_code::ExitCode;
 use crate::names;
 use crate::session::Session;
+use crate::table;
 use crate::times;
 use crate::units;
 
 /// Headings of the table.
 const COLUMNS: [&str; 7] = ["ID", "TIME", "HOST", "TAGS", "PATHS", "SIZE", "NEW"];
-/// Those of host, tags and paths. On a narrow terminal these break into several lines, while ids,
-/// times and sizes stay whole.
-const NAMES: std::ops::RangeInclusive<usize> = 2..=4;
-/// Width that names have at least, if they need it.
-const NAME_COLUMNS_MIN: u16 = 12;
-/// Blank space after each column.
-const GAP_COLUMNS: u16 = 2;
+/// Those of host, tags and paths, which may break into several lines.
+const NAMES: [usize; 3] = [2, 3, 4];
 
 /// List the snapshots
 ///
 /// A `!` after the id marks a snapshot that is partial: some files could not be read when it was
-/// made. A `…` marks what an interrupted backup left behind, which is never `latest`. `NEW` is what a snapshot added to the repository, before compression.
+/// made. A `…` marks what an interrupted backup left behind, which is never `latest`. A `*` marks one
+/// that is protected. `NEW` is what a snapshot added to the repository, before compression.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -46,13 +42,7 @@ pub fn run(session: &Session, arguments: &SnapshotsArguments) -> anyhow::Result<
     let total = list.snapshots.len();
     let filter = arguments.filter.filter();
     list.snapshots.retain(|snapshot| filter.matches(snapshot));
-    for unreadable in &list.unreadable {
-        let id = unreadable.id.short();
-        let error = &unreadable.error;
-        session
-            .output
-            .warning(&format!("snapshot {id} can't be read: {error}"));
-    }
+    session.tell_unreadable(&list);
     if session.output.is_json() {
         print_events(session, &list)?;
     } else {
@@ -88,27 +78,10 @@ fn print_table(session: &Session, snapshots: &[Snapshot], total: usize) -> anyho
         return Ok(());
     }
     let is_verbose = session.output.is_verbose();
-    let mut table = Table::new();
-    table
-        .load_style(NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(COLUMNS);
-    for snapshot in snapshots {
-        table.add_row(row(snapshot, is_verbose));
-    }
-    let widths = table.column_max_content_widths();
-    for (column, width) in table.column_iter_mut().zip(widths) {
-        column.set_padding((0, GAP_COLUMNS));
-        column.set_constraint(if NAMES.contains(&column.index) {
-            let least = width.min(NAME_COLUMNS_MIN) + GAP_COLUMNS;
-            ColumnConstraint::LowerBoundary(Width::Fixed(least))
-        } else {
-            ColumnConstraint::ContentWidth
-        });
-    }
+    let rows = snapshots.iter().map(|snapshot| row(snapshot, is_verbose));
     let mut out = session.output.results();
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
+    for line in table::lines(&COLUMNS, rows.collect(), &NAMES) {
+        writeln!(out, "{line}")?;
     }
     out.flush()?;
     drop(out);
@@ -134,18 +107,24 @@ fn print_table(session: &Session, snapshots: &[Snapshot], total: usize) -> anyho
     Ok(())
 }
 
+/// What marks a snapshot after its id: partial, interrupted, protected.
+pub fn marks(snapshot: &Snapshot) -> String {
+    let marks = [
+        (!snapshot.errors.is_empty(), " !"),
+        (snapshot.is_interrupted, " …"),
+        (snapshot.is_protected, " *"),
+    ];
+    let marks = marks.into_iter().filter(|(is_so, _)| *is_so);
+    marks.map(|(_, mark)| mark).collect()
+}
+
 fn row(snapshot: &Snapshot, is_verbose: bool) -> Row {
     let mut id = if is_verbose {
         snapshot.id.to_string()
     } else {
         snapshot.id.short()
     };
-    if !snapshot.errors.is_empty() {
-        id.push_str(" !");
-    }
-    if snapshot.is_interrupted {
-        id.push_str(" …");
-    }
+    id.push_str(&marks(snapshot));
     let lines = |items: Vec<String>| items.join("\n");
     let paths = snapshot.paths.iter().map(|path| names::escaped(path));
     let tags = snapshot

@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, files_below};
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 15] = [
     "init",
     "backup",
     "snapshots",
@@ -10,6 +10,9 @@ const VERBS: [&str; 12] = [
     "restore",
     "dump",
     "diff",
+    "tag",
+    "protect",
+    "unprotect",
     "stats",
     "check",
     "repair",

@@ -89,6 +89,9 @@ fn lists_are_documented() {
         of_kind(&sandbox.events(&["ls", "latest"]), "entry"),
         "entry",
     );
+    let events = sandbox.events(&["protect", "latest"]);
+    assert_documented(of_kind(&events, "changed"), "changed");
+    assert_documented(of_kind(&events, "summary"), "summary of tag and protect");
     let events = sandbox.events(&["diff", &first, "latest"]);
     assert_documented(of_kind(&events, "difference"), "difference");
 }

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod backup;
+mod changes;
 mod exit_codes;
 mod help;
 mod interruption;
