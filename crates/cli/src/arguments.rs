@@ -139,6 +139,7 @@ pub enum Command {
     Restore(commands::restore::RestoreArguments),
     Dump(commands::dump::DumpArguments),
     Diff(commands::diff::DiffArguments),
+    Forget(commands::forget::ForgetArguments),
     Tag(commands::tag::TagArguments),
     Protect(commands::protect::ProtectArguments),
     Unprotect(commands::unprotect::UnprotectArguments),

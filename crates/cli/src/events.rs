@@ -48,6 +48,8 @@ pub enum Event {
         tags: Vec<String>,
         is_protected: bool,
     },
+    /// What becomes of a snapshot (of `forget`).
+    Decision(Box<DecisionEvent>),
     /// An entry of a directory (of `ls`).
     Entry(Box<EntryEvent>),
     /// An entry that differs (of `diff`).
@@ -167,6 +169,30 @@ pub struct SnapshotEvent {
     bytes_new: u64,
     bytes_stored: u64,
     seconds: f64,
+}
+
+/// What becomes of a snapshot.
+#[derive(Debug, Serialize)]
+pub struct DecisionEvent {
+    pub snapshot: String,
+    pub time: String,
+    pub host: String,
+    #[serde(flatten)]
+    pub paths: PathTexts,
+    pub tags: Vec<String>,
+    pub is_interrupted: bool,
+    pub is_protected: bool,
+    pub group: u64,
+    pub is_kept: bool,
+    pub reasons: Vec<ReasonEvent>,
+}
+
+/// Why a snapshot is kept.
+#[derive(Debug, Serialize)]
+pub struct ReasonEvent {
+    pub rule: &'static str,
+    pub detail: Option<String>,
+    pub text: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -298,6 +324,14 @@ pub enum Summary {
         metadata_changed: u64,
         bytes_added: u64,
         bytes_removed: u64,
+    },
+    Forget {
+        groups: u64,
+        snapshots: u64,
+        kept: u64,
+        forgotten: u64,
+        unreadable: u64,
+        is_dry_run: bool,
     },
     TagAdd(ChangeSummary),
     TagRemove(ChangeSummary),

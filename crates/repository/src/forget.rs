@@ -20,18 +20,27 @@ impl Repository {
         list: &SnapshotList,
         snapshots: &[&Snapshot],
     ) -> Result<(), RepositoryError> {
-        self.config().check_writable()?;
-        let protected = snapshots.iter().filter(|snapshot| snapshot.is_protected);
-        let ids: Vec<_> = protected.map(|snapshot| snapshot.id).collect();
-        if !ids.is_empty() {
-            return Err(SnapshotError::Protected { ids }.into());
-        }
+        self.check_forgettable(snapshots)?;
         let mut sorted = snapshots.to_vec();
         sorted.sort_by_key(|snapshot| (snapshot.time, snapshot.id));
         for snapshot in sorted {
             list.delete(snapshot, self.store())?;
         }
         list.delete_replaced(self.store())?;
+        Ok(())
+    }
+
+    /// Whether these snapshots could be deleted. Touches nothing.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Protected`]; when the repository may not be written to.
+    pub fn check_forgettable(&self, snapshots: &[&Snapshot]) -> Result<(), RepositoryError> {
+        self.config().check_writable()?;
+        let protected = snapshots.iter().filter(|snapshot| snapshot.is_protected);
+        let ids: Vec<_> = protected.map(|snapshot| snapshot.id).collect();
+        if !ids.is_empty() {
+            return Err(SnapshotError::Protected { ids }.into());
+        }
         Ok(())
     }
 }

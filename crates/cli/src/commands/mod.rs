@@ -7,6 +7,7 @@ pub mod check;
 pub mod completions;
 pub mod diff;
 pub mod dump;
+pub mod forget;
 pub mod init;
 pub mod ls;
 pub mod man;
@@ -33,6 +34,7 @@ pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Restore(arguments) => restore::run(session, arguments),
         Command::Dump(arguments) => dump::run(session, arguments),
         Command::Diff(arguments) => diff::run(session, arguments),
+        Command::Forget(arguments) => forget::run(session, arguments),
         Command::Tag(arguments) => tag::run(session, arguments),
         Command::Protect(arguments) => protect::run(session, arguments),
         Command::Unprotect(arguments) => unprotect::run(session, arguments),

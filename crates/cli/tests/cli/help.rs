@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, files_below};
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "init",
     "backup",
     "snapshots",
@@ -10,6 +10,7 @@ const VERBS: [&str; 15] = [
     "restore",
     "dump",
     "diff",
+    "forget",
     "tag",
     "protect",
     "unprotect",

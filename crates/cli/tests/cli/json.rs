@@ -89,6 +89,10 @@ fn lists_are_documented() {
         of_kind(&sandbox.events(&["ls", "latest"]), "entry"),
         "entry",
     );
+    let events = sandbox.events(&["forget", "--keep-last", "1", "-n"]);
+    assert_documented(of_kind(&events, "decision"), "decision");
+    assert_documented(&events[1]["reasons"][0], "a reason");
+    assert_documented(of_kind(&events, "summary"), "summary of forget");
     let events = sandbox.events(&["protect", "latest"]);
     assert_documented(of_kind(&events, "changed"), "changed");
     assert_documented(of_kind(&events, "summary"), "summary of tag and protect");

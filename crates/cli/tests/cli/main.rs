@@ -4,6 +4,7 @@
 mod backup;
 mod changes;
 mod exit_codes;
+mod forget;
 mod help;
 mod interruption;
 mod json;

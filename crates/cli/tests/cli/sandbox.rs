@@ -7,9 +7,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
+use engine::object::LocalStore;
+use repository::snapshot::Snapshot;
+use repository::{Repository, RunSettings};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -90,6 +94,25 @@ impl Sandbox {
         let mut arguments = arguments.to_vec();
         arguments.insert(1, "--json");
         self.run(&arguments).expect(0).events()
+    }
+
+    /// Puts a snapshot into the (unencrypted) repository that was made at that time, in seconds
+    /// since 1970, of host `here` and `/home`, empty but for what `change` does to it. Returns its id.
+    pub fn put_snapshot(&self, seconds: i64, change: impl FnOnce(&mut Snapshot)) -> String {
+        let store = LocalStore::open(&self.path("repository")).unwrap();
+        let repository = Repository::open(Arc::new(store), None, RunSettings::default()).unwrap();
+        let mut snapshot = Snapshot {
+            host: "here".to_owned(),
+            paths: vec![b"/home".to_vec()],
+            ..Snapshot::default()
+        };
+        snapshot.time.seconds = seconds;
+        change(&mut snapshot);
+        let engine = repository.engine();
+        snapshot
+            .write(engine.store().as_ref(), engine.vault())
+            .unwrap();
+        snapshot.id.to_string()
     }
 
     /// Backs up `tree` and returns the id of the snapshot.
