@@ -18,6 +18,7 @@ pub mod diff;
 pub mod dump;
 pub mod files;
 mod forget;
+mod keyring;
 pub mod keys;
 pub mod listing;
 pub mod progress;
@@ -36,6 +37,7 @@ pub use backup::{
 pub use check::{CheckOptions, CheckProblem, CheckReport};
 pub use diff::{Change, DiffError, DiffSummary, Difference};
 pub use dump::DumpError;
+pub use keyring::{KeyInfo, Keyring};
 pub use listing::{ListError, SnapshotTree};
 pub use progress::{Problem, Progress};
 pub use repair::{RepairIndexOptions, RepairIndexReport};

@@ -16,7 +16,9 @@ use engine::rewriting::Rewriting;
 use engine::{Engine, EngineSettings};
 
 use crate::config::{Acceleration, Config, ConfigError, Encryption, Features, UnverifiedConfig};
-use crate::keys::{Argon2Cost, KeyError, KeySlot, OpenedSecrets, Password, Secrets, open_secrets};
+use crate::keys::{
+    Argon2Cost, KeyError, KeySlot, OpenedSecrets, Password, Secrets, SlotLabel, open_secrets,
+};
 use crate::snapshot::{
     Resolved, Snapshot, SnapshotChange, SnapshotError, SnapshotFilter, SnapshotList, SnapshotSpec,
 };
@@ -100,6 +102,8 @@ pub struct CreateOptions {
     pub deltas: DeltaLevel,
     /// What a guess at the password costs.
     pub cost: Argon2Cost,
+    /// Who creates it, to be told in the list of its keys. Only with a password.
+    pub label: Option<SlotLabel>,
 }
 
 impl Default for CreateOptions {
@@ -114,6 +118,7 @@ impl Default for CreateOptions {
             rewriting: Rewriting::Off,
             deltas: DeltaLevel::default(),
             cost: Argon2Cost::DEFAULT,
+            label: None,
         }
     }
 }
@@ -234,11 +239,15 @@ impl Repository {
         let config = Self::config_of(password.is_some(), options)?;
         let secrets = Secrets::random();
         let id = ObjectId::random();
-        let slot = match password {
-            Some(password) => {
-                KeySlot::seal_password(&secrets, password, options.cost, config.id, id)?
+        let cost = options.cost;
+        let slot = match (password, &options.label) {
+            (Some(password), Some(label)) => {
+                KeySlot::seal_labelled(&secrets, password, cost, config.id, id, label)?
             }
-            None => KeySlot::seal_plain(&secrets, config.id, id),
+            (Some(password), None) => {
+                KeySlot::seal_password(&secrets, password, cost, config.id, id)?
+            }
+            (None, _) => KeySlot::seal_plain(&secrets, config.id, id),
         };
         slot.write(store.as_ref())?;
         config.create(store.as_ref(), &secrets)?;

@@ -13,10 +13,12 @@
 //!
 //! `config` is not authentic until the secrets that come out of here have authenticated it.
 
+mod label;
 mod password;
 mod secrets;
 mod slot;
 
+pub use label::{LabelError, SlotLabel};
 pub use password::{Argon2Cost, Password};
 pub use secrets::{FIRST_EPOCH, Secret, Secrets};
 pub use slot::{KeySlot, SlotLock};
@@ -25,6 +27,7 @@ use std::fmt;
 
 use engine::format::DecodeError;
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
+use zeroize::Zeroizing;
 
 use crate::config::Encryption;
 
@@ -122,6 +125,44 @@ pub enum KeyError {
         /// How many.
         count: usize,
     },
+    /// What a slot is to be labelled with is too long.
+    #[error("the label of a key slot is too long: {reason}")]
+    LongLabel {
+        /// How long it may be.
+        reason: DecodeError,
+    },
+    /// There is no room for another slot.
+    #[error("there are {KEY_SLOTS_MAX} key slots already, and no room for more: remove one first")]
+    NoRoom,
+    /// Passwords were to be changed where there are none.
+    #[error("the repository is not encrypted: it has no passwords that could be changed")]
+    NoPasswords,
+    /// A slot that was just written does not give the secrets back.
+    #[error("the new key slot {slot} does not open again: it was taken back, nothing has changed")]
+    NotVerified {
+        /// Which slot.
+        slot: ObjectId,
+    },
+    /// No slot is the one that was asked for.
+    #[error("no key {asked}: the ids of the {count} that are there begin otherwise")]
+    NoSuchSlot {
+        /// What was asked for.
+        asked: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// Several slots begin with the prefix.
+    #[error("{asked} is the beginning of several keys")]
+    AmbiguousSlot {
+        /// The prefix.
+        asked: String,
+    },
+    /// The slot that opened the repository is not removed just so.
+    #[error("key slot {slot} is not removed: it is the one that this password opens")]
+    SlotInUse {
+        /// Which slot.
+        slot: ObjectId,
+    },
     /// Without this slot, nobody could open the repository any more.
     #[error("key slot {slot} is not removed: no other slot can be used")]
     LastSlot {
@@ -131,6 +172,23 @@ pub enum KeyError {
 }
 
 impl KeyError {
+    /// The slot that it is about, if it is about one.
+    #[must_use]
+    pub fn slot(&self) -> Option<ObjectId> {
+        match self {
+            KeyError::DamagedSlot { slot, .. }
+            | KeyError::UnsupportedSlot { slot, .. }
+            | KeyError::RefusedCost { slot, .. }
+            | KeyError::OutOfMemory { slot, .. }
+            | KeyError::MisplacedSlot { slot, .. }
+            | KeyError::ForeignSlot { slot }
+            | KeyError::NotVerified { slot }
+            | KeyError::SlotInUse { slot }
+            | KeyError::LastSlot { slot } => Some(*slot),
+            _ => None,
+        }
+    }
+
     /// Does this mean that stored bytes are gone or wrong?
     #[must_use]
     pub fn is_damage(&self) -> bool {
@@ -281,7 +339,7 @@ pub fn open_secrets(
     })
 }
 
-fn fits(lock: SlotLock, encryption: Encryption) -> bool {
+pub(crate) fn fits(lock: SlotLock, encryption: Encryption) -> bool {
     match lock {
         SlotLock::Plain => encryption == Encryption::None,
         SlotLock::Password(_) => encryption == Encryption::Aes256Gcm,
@@ -296,7 +354,8 @@ fn work_kib(lock: SlotLock) -> u64 {
 }
 
 /// Removes a slot, unless it is the only one that can be used: whether the others open with a
-/// password that somebody still knows can't be seen from here.
+/// password that somebody still knows can't be seen from here. If somebody else removes the others
+/// at the same moment, the slot is put back.
 ///
 /// # Errors
 /// [`KeyError::LastSlot`], [`KeyError::Store`], [`KeyError::TooManySlots`].
@@ -305,16 +364,29 @@ pub fn remove_slot(
     encryption: Encryption,
     slot: ObjectId,
 ) -> Result<(), KeyError> {
-    let others = read_slots(store)?
-        .usable
-        .iter()
-        .filter(|other| other.id() != slot && fits(other.lock(), encryption))
-        .count();
-    if others == 0 {
+    let has_others = || -> Result<bool, KeyError> {
+        let slots = read_slots(store)?.usable;
+        let is_other = |other: &KeySlot| other.id() != slot && fits(other.lock(), encryption);
+        Ok(slots.iter().any(is_other))
+    };
+    if !has_others()? {
         return Err(KeyError::LastSlot { slot });
     }
-    store.delete(&ObjectKey::new(ObjectKind::Key, slot))?;
-    Ok(())
+    let key = ObjectKey::new(ObjectKind::Key, slot);
+    let bytes = match store.get(&key, slot::SLOT_BYTES_MAX) {
+        Ok(bytes) => Some(Zeroizing::new(bytes)),
+        // It is none that anybody could use.
+        Err(StoreError::TooLong { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    store.delete(&key)?;
+    match bytes {
+        Some(bytes) if !has_others()? => {
+            store.put(&key, &bytes)?;
+            Err(KeyError::LastSlot { slot })
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

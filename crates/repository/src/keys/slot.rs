@@ -6,7 +6,8 @@
 //!
 //! A slot under a password is AES-256-GCM with a zero nonce: its key comes from a random salt
 //! and is used once. Header, repository and slot id are authenticated with it, so a slot can't
-//! be moved to another repository or asked for less work than it was made with.
+//! be moved to another repository or asked for less work than it was made with. A label (version
+//! 2) is sealed on its own.
 
 use std::fmt;
 
@@ -16,17 +17,22 @@ use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
 use zeroize::Zeroizing;
 
 use super::KeyError;
+use super::label::{self, LABEL_BYTES_MAX, LabelError, SlotLabel};
 use super::password::{Argon2Cost, Password, SALT_BYTES, StretchError, stretch};
 use super::secrets::Secrets;
 
 const MAGIC: &[u8; 8] = b"1FOLDKEY";
+/// Without a label.
 const VERSION: u32 = 1;
+/// With one.
+const VERSION_LABELLED: u32 = 2;
 const HEADER_BYTES: usize = 64;
 const CHECKSUM_BYTES: usize = 16;
 const PAYLOAD_BYTES_MAX: usize = 64 << 10;
 
 /// Limit of a whole slot object in bytes.
-pub(super) const SLOT_BYTES_MAX: u64 = (HEADER_BYTES + PAYLOAD_BYTES_MAX + CHECKSUM_BYTES) as u64;
+pub(super) const SLOT_BYTES_MAX: u64 =
+    (HEADER_BYTES + PAYLOAD_BYTES_MAX + LABEL_BYTES_MAX + CHECKSUM_BYTES) as u64;
 
 /// Least bytes of a payload: a count of no secrets.
 const PLAIN_BYTES_MIN: usize = 2;
@@ -58,6 +64,8 @@ pub struct KeySlot {
     lock: SlotLock,
     header: [u8; HEADER_BYTES],
     payload: Zeroizing<Vec<u8>>,
+    /// Sealed; empty where there is none.
+    label: Vec<u8>,
 }
 
 impl fmt::Debug for KeySlot {
@@ -70,7 +78,7 @@ impl fmt::Debug for KeySlot {
 }
 
 impl KeySlot {
-    /// Wraps `secrets` under a password. `id` must be new and random.
+    /// Wraps `secrets` under a password, without a label. `id` must be new and random.
     ///
     /// # Errors
     /// [`KeyError::EmptyPassword`], [`KeyError::RefusedCost`], [`KeyError::OutOfMemory`].
@@ -84,9 +92,30 @@ impl KeySlot {
         repository: ObjectId,
         id: ObjectId,
     ) -> Result<Self, KeyError> {
-        let mut salt = [0; SALT_BYTES];
-        getrandom::fill(&mut salt).expect("the operating system gives random bytes");
-        Self::seal_with_salt(secrets, password, cost, repository, id, salt)
+        let salt = random_salt();
+        Self::seal_with_salt(secrets, password, cost, repository, id, salt, Vec::new())
+    }
+
+    /// The same with a label.
+    ///
+    /// # Errors
+    /// As [`KeySlot::seal_password`], and [`KeyError::LongLabel`].
+    ///
+    /// # Panics
+    /// As [`KeySlot::seal_password`].
+    pub fn seal_labelled(
+        secrets: &Secrets,
+        password: &Password,
+        cost: Argon2Cost,
+        repository: ObjectId,
+        id: ObjectId,
+        label: &SlotLabel,
+    ) -> Result<Self, KeyError> {
+        let key = ObjectKey::new(ObjectKind::Key, id);
+        let label = label::seal(&secrets.vault(repository, true), key, label)
+            .map_err(|reason| KeyError::LongLabel { reason })?;
+        let salt = random_salt();
+        Self::seal_with_salt(secrets, password, cost, repository, id, salt, label)
     }
 
     fn seal_with_salt(
@@ -96,13 +125,14 @@ impl KeySlot {
         repository: ObjectId,
         id: ObjectId,
         salt: [u8; SALT_BYTES],
+        label: Vec<u8>,
     ) -> Result<Self, KeyError> {
         if password.is_empty() {
             return Err(KeyError::EmptyPassword);
         }
         let lock = SlotLock::Password(cost);
         let plain = secrets.encode();
-        let header = header(lock, &salt, plain.len() + SEAL_TAG_BYTES);
+        let header = header(lock, &salt, plain.len() + SEAL_TAG_BYTES, label.len());
         let sealing_key = password_key(id, password, &salt, cost)?;
         // With room for the tag, so that no unwiped copy is left behind by growing.
         let mut payload = Zeroizing::new(Vec::with_capacity(plain.len() + SEAL_TAG_BYTES));
@@ -120,6 +150,7 @@ impl KeySlot {
             lock,
             header,
             payload,
+            label,
         })
     }
 
@@ -130,8 +161,9 @@ impl KeySlot {
         Self {
             id,
             lock: SlotLock::Plain,
-            header: header(SlotLock::Plain, &plain_salt(repository), payload.len()),
+            header: header(SlotLock::Plain, &plain_salt(repository), payload.len(), 0),
             payload,
+            label: Vec::new(),
         }
     }
 
@@ -144,14 +176,20 @@ impl KeySlot {
         let covered = checked(bytes).map_err(damaged)?;
         let mut decoder = Decoder::new(covered);
         let version = read_frame(&mut decoder).map_err(damaged)?;
-        if version != VERSION {
+        if !(VERSION..=VERSION_LABELLED).contains(&version) {
             return Err(unsupported(id, format!("it is of version {version}")));
         }
         let number = decoder.u8().map_err(damaged)?;
-        if number > 1 {
+        // A label stands beside a password only.
+        if number > 1 || (number == 0 && version != VERSION) {
             return Err(unsupported(id, format!("it is of type {number}")));
         }
-        let (cost, payload) = read_rest(&mut decoder).map_err(damaged)?;
+        let rest = read_rest(&mut decoder, version).map_err(damaged)?;
+        let Rest {
+            cost,
+            payload,
+            label,
+        } = rest;
         let mut header = [0; HEADER_BYTES];
         header.copy_from_slice(&covered[..HEADER_BYTES]);
         let lock = if number == 0 {
@@ -172,16 +210,18 @@ impl KeySlot {
             lock,
             header,
             payload: Zeroizing::new(payload.to_vec()),
+            label: label.to_vec(),
         })
     }
 
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        let length = HEADER_BYTES + self.payload.len() + CHECKSUM_BYTES;
+        let length = HEADER_BYTES + self.payload.len() + self.label.len() + CHECKSUM_BYTES;
         let mut bytes = Zeroizing::new(Vec::with_capacity(length));
         bytes.extend_from_slice(&self.header);
         bytes.extend_from_slice(&self.payload);
+        bytes.extend_from_slice(&self.label);
         let checksum = blake3::hash(&bytes);
         bytes.extend_from_slice(&checksum.as_bytes()[..CHECKSUM_BYTES]);
         bytes
@@ -221,6 +261,22 @@ impl KeySlot {
     #[must_use]
     pub fn lock(&self) -> SlotLock {
         self.lock
+    }
+
+    /// Its label, if it has one. Any slot's secrets open it.
+    ///
+    /// # Errors
+    /// When it is damaged, or sealed with a secret that is not at hand.
+    pub fn label(
+        &self,
+        repository: ObjectId,
+        secrets: &Secrets,
+    ) -> Result<Option<SlotLabel>, LabelError> {
+        if self.label.is_empty() {
+            return Ok(None);
+        }
+        let vault = secrets.vault(repository, true);
+        label::open(&vault, self.key(), &self.label).map(Some)
     }
 
     /// Opens a slot of `repository` that is in the clear.
@@ -306,9 +362,24 @@ fn read_frame(decoder: &mut Decoder<'_>) -> Result<u32, DecodeError> {
     decoder.u32()
 }
 
-/// What follows the slot type: the cost and the payload.
-fn read_rest<'a>(decoder: &mut Decoder<'a>) -> Result<(Argon2Cost, &'a [u8]), DecodeError> {
-    Decoder::new(decoder.take(3)?).finish_zero()?;
+/// What follows the slot type.
+struct Rest<'a> {
+    cost: Argon2Cost,
+    payload: &'a [u8],
+    label: &'a [u8],
+}
+
+fn read_rest<'a>(decoder: &mut Decoder<'a>, version: u32) -> Result<Rest<'a>, DecodeError> {
+    Decoder::new(decoder.take(1)?).finish_zero()?;
+    let label_bytes = usize::from(decoder.u16()?);
+    let fits = match version {
+        VERSION => label_bytes == 0,
+        _ => (1..=LABEL_BYTES_MAX).contains(&label_bytes),
+    };
+    if !fits {
+        let reason = format!("a label of {label_bytes} bytes is announced");
+        return Err(DecodeError::new(reason));
+    }
     let cost = Argon2Cost {
         memory_kib: decoder.u32()?,
         passes: decoder.u32()?,
@@ -316,21 +387,43 @@ fn read_rest<'a>(decoder: &mut Decoder<'a>) -> Result<(Argon2Cost, &'a [u8]), De
     };
     let length = decoder.u32()? as usize;
     decoder.take(SALT_BYTES)?;
-    let payload = decoder.rest();
-    if payload.len() != length || !(PLAIN_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&length) {
+    let rest = decoder.rest();
+    let is_there = rest.len().checked_sub(label_bytes) == Some(length);
+    if !is_there || !(PLAIN_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&length) {
         return Err(DecodeError::new(format!(
-            "a payload of {length} bytes is announced, {} are there",
-            payload.len()
+            "a payload of {length} bytes and a label of {label_bytes} are announced, {} are there",
+            rest.len()
         )));
     }
-    Ok((cost, payload))
+    let (payload, label) = rest.split_at(length);
+    Ok(Rest {
+        cost,
+        payload,
+        label,
+    })
 }
 
-fn header(lock: SlotLock, salt: &[u8; SALT_BYTES], payload_bytes: usize) -> [u8; HEADER_BYTES] {
+fn random_salt() -> [u8; SALT_BYTES] {
+    let mut salt = [0; SALT_BYTES];
+    getrandom::fill(&mut salt).expect("the operating system gives random bytes");
+    salt
+}
+
+fn header(
+    lock: SlotLock,
+    salt: &[u8; SALT_BYTES],
+    payload_bytes: usize,
+    label_bytes: usize,
+) -> [u8; HEADER_BYTES] {
+    let version = match label_bytes {
+        0 => VERSION,
+        _ => VERSION_LABELLED,
+    };
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(MAGIC);
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[8..12].copy_from_slice(&version.to_le_bytes());
     header[12] = lock.number();
+    header[14..16].copy_from_slice(&(label_bytes as u16).to_le_bytes());
     if let SlotLock::Password(cost) = lock {
         header[16..20].copy_from_slice(&cost.memory_kib.to_le_bytes());
         header[20..24].copy_from_slice(&cost.passes.to_le_bytes());
@@ -384,6 +477,7 @@ fn associated(
 
 const _: () = assert!(HEADER_BYTES == 32 + SALT_BYTES);
 const _: () = assert!(ObjectId::BYTES == 16);
+const _: () = assert!(LABEL_BYTES_MAX <= u16::MAX as usize);
 
 #[cfg(test)]
 mod tests;

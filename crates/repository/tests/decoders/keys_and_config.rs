@@ -3,7 +3,7 @@
 
 use engine::object::ObjectId;
 use repository::config::{Config, Encryption, Features, UnverifiedConfig};
-use repository::keys::{Argon2Cost, KeySlot, Password, SlotLock};
+use repository::keys::{Argon2Cost, KeySlot, Password, SlotLabel, SlotLock};
 
 use super::{AUTHORITY, REPOSITORY, secrets};
 
@@ -78,6 +78,7 @@ pub fn key_slot(bytes: &[u8]) {
         SlotLock::Password(cost) => {
             if cost.work_kib() <= WORK_KIB_MAX {
                 let _ = slot.open_password(REPOSITORY, &password());
+                let _ = slot.label(REPOSITORY, &secrets());
             }
         }
     }
@@ -97,7 +98,10 @@ pub fn key_slot_samples() -> Vec<Vec<u8>> {
     assert_eq!(several_epochs.begin_epoch(), Some(2));
     assert_eq!(several_epochs.begin_epoch(), Some(3));
     let sealed = KeySlot::seal_password(&secrets(), &password(), cost, REPOSITORY, SLOT);
+    let label = SlotLabel::default();
+    let labelled = KeySlot::seal_labelled(&secrets(), &password(), cost, REPOSITORY, SLOT, &label);
     let slots = [
+        labelled.expect("the label is short"),
         KeySlot::seal_plain(&secrets(), REPOSITORY, SLOT),
         KeySlot::seal_plain(&several_epochs, REPOSITORY, SLOT),
         sealed.expect("the cost is small"),

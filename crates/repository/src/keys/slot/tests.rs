@@ -21,11 +21,42 @@ const GOLDEN: &str = "\
      8b4ecb732a928fd2c8ffe7ef8bdba8e74f6f84fdc291e5484e4c9be008c0c6963742c9284f341faf26e01ada\
      da20644bde98c41692dc0120ee140ba687813ea2c1188860472f9d3a580225050abbc83749fa";
 
-fn golden() -> Vec<u8> {
-    let digits = GOLDEN.as_bytes().chunks_exact(2);
+/// The same with the label [`label`], which makes it version 2. Made in the same way.
+const GOLDEN_LABELLED: &str = "\
+     31464f4c444b45590200000001003800400000000200000002000000b2000000cccccccccccccccccccccccc\
+     ccccccccccccccccccccccccccccccccccccccccb4bd95180082a6bbc9a8d6e4b0a14f560604c22f649c1827\
+     a8dcd0c1431fbd60bc34a94a5fd9b6cc9b3088f4b7f2fef21149f05dc1a49feed0e5da0eff32363aa23f6a24\
+     e35e3b46b5db35181e1eaab3956d6b5103ed1f41553fb04f1c84cc91cc62f4e92fa4da0215ee2c0c5e79ca3d\
+     8b4ecb732a928fd2c8ffe7ef8bdba8e74f6f84fdc291e5484e4c9be008c0c6963742c9284f341faf26e01ada\
+     da20644bde98448bef6041ca7c1dfc8db033f766edae31464b31010000000000000016d3365fd628e5bbf716\
+     ec5be71e684dbf1ea0b35415c0d44a5e60f5e398fcde96ad943daa826a1c0698dd224a422eaf7621f61c6a4a\
+     6358a447bc33";
+
+fn bytes_of(digits: &str) -> Vec<u8> {
+    let digits = digits.as_bytes().chunks_exact(2);
     digits
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
         .collect()
+}
+
+fn golden() -> Vec<u8> {
+    bytes_of(GOLDEN)
+}
+
+fn golden_labelled() -> Vec<u8> {
+    bytes_of(GOLDEN_LABELLED)
+}
+
+fn label() -> SlotLabel {
+    SlotLabel {
+        created: crate::timestamp::Timestamp {
+            seconds: 1_700_000_000,
+            nanoseconds: 5,
+        },
+        host: "here".to_owned(),
+        user: "u".to_owned(),
+        name: "safe".to_owned(),
+    }
 }
 
 fn secrets() -> Secrets {
@@ -48,13 +79,59 @@ fn rechecksummed(mut bytes: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn golden_slot() {
-    let slot =
-        KeySlot::seal_with_salt(&secrets(), &password(), SMALL, REPOSITORY, SLOT, [0xcc; 32]);
+    let slot = KeySlot::seal_with_salt(
+        &secrets(),
+        &password(),
+        SMALL,
+        REPOSITORY,
+        SLOT,
+        [0xcc; 32],
+        Vec::new(),
+    );
     assert_eq!(*slot.unwrap().encode(), golden());
     let slot = KeySlot::parse(SLOT, &golden()).unwrap();
     assert_eq!(slot.lock(), SlotLock::Password(SMALL));
     let opened = slot.open_password(REPOSITORY, &password()).unwrap();
     assert_eq!(*opened.encode(), *secrets().encode());
+}
+
+#[test]
+fn golden_labelled_slot() {
+    let key = ObjectKey::new(ObjectKind::Key, SLOT);
+    let sealed = label::seal(&secrets().vault(REPOSITORY, true), key, &label()).unwrap();
+    let salt = [0xcc; 32];
+    let slot = KeySlot::seal_with_salt(
+        &secrets(),
+        &password(),
+        SMALL,
+        REPOSITORY,
+        SLOT,
+        salt,
+        sealed,
+    );
+    assert_eq!(*slot.unwrap().encode(), golden_labelled());
+    let slot = KeySlot::parse(SLOT, &golden_labelled()).unwrap();
+    let opened = slot.open_password(REPOSITORY, &password()).unwrap();
+    assert_eq!(*opened.encode(), *secrets().encode());
+    assert_eq!(slot.label(REPOSITORY, &secrets()).unwrap(), Some(label()));
+    let unlabelled = KeySlot::parse(SLOT, &golden()).unwrap();
+    assert_eq!(unlabelled.label(REPOSITORY, &secrets()).unwrap(), None);
+}
+
+#[test]
+fn a_label_that_does_not_open_keeps_nobody_out() {
+    let label_end = golden_labelled().len() - CHECKSUM_BYTES;
+    for place in label_end - 56..label_end {
+        let mut forged = golden_labelled();
+        forged[place] ^= 1;
+        let slot = KeySlot::parse(SLOT, &rechecksummed(forged)).unwrap();
+        assert!(slot.label(REPOSITORY, &secrets()).is_err(), "byte {place}");
+        assert!(slot.open_password(REPOSITORY, &password()).is_ok());
+    }
+    // That of another repository, and one that this version does not understand.
+    let slot = KeySlot::parse(SLOT, &golden_labelled()).unwrap();
+    assert!(slot.label(ObjectId([0xab; 16]), &secrets()).is_err());
+    assert!(slot.label(REPOSITORY, &Secrets::random()).is_err());
 }
 
 #[test]
@@ -89,7 +166,7 @@ fn damage_is_told_from_a_wrong_password() {
     let plain = KeySlot::seal_plain(&secrets(), REPOSITORY, SLOT)
         .encode()
         .to_vec();
-    for intact in [golden(), plain] {
+    for intact in [golden(), golden_labelled(), plain] {
         for place in 0..intact.len() {
             for bit in 0..8 {
                 let mut damaged = intact.clone();
@@ -150,18 +227,29 @@ fn headers_that_make_no_sense_are_refused() {
     };
     let word = |value: u32| value.to_le_bytes();
     assert!(matches!(
-        parse(8, &word(2)),
+        parse(8, &word(3)),
         KeyError::UnsupportedSlot { .. }
     ));
+    let announced = parse(8, &word(2));
+    assert!(
+        matches!(announced, KeyError::DamagedSlot { .. }),
+        "no label"
+    );
+    let in_the_clear = parse(8, &[2, 0, 0, 0, 0]);
+    assert!(matches!(in_the_clear, KeyError::UnsupportedSlot { .. }));
     assert!(matches!(parse(12, &[2]), KeyError::UnsupportedSlot { .. }));
     assert!(
         matches!(parse(12, &[0]), KeyError::DamagedSlot { .. }),
         "plain with a cost"
     );
     assert!(
-        matches!(parse(14, &[1]), KeyError::DamagedSlot { .. }),
+        matches!(parse(13, &[1]), KeyError::DamagedSlot { .. }),
         "reserved"
     );
+    for length in [1, 4096, 4097, u16::MAX] {
+        let error = parse(14, &length.to_le_bytes());
+        assert!(matches!(error, KeyError::DamagedSlot { .. }), "{length}");
+    }
     assert!(matches!(parse(28, &word(0)), KeyError::DamagedSlot { .. }));
     assert!(matches!(
         parse(28, &word(u32::MAX)),
