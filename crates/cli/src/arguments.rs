@@ -143,6 +143,7 @@ pub enum Command {
     Tag(commands::tag::TagArguments),
     Protect(commands::protect::ProtectArguments),
     Unprotect(commands::unprotect::UnprotectArguments),
+    Key(commands::key::KeyArguments),
     Stats(commands::stats::StatsArguments),
     Check(commands::check::CheckArguments),
     Repair(commands::repair::RepairArguments),

@@ -50,6 +50,8 @@ pub enum Event {
     },
     /// What becomes of a snapshot (of `forget`).
     Decision(Box<DecisionEvent>),
+    /// A key slot (of `key list`).
+    Key(Box<KeyEvent>),
     /// An entry of a directory (of `ls`).
     Entry(Box<EntryEvent>),
     /// An entry that differs (of `diff`).
@@ -338,6 +340,20 @@ pub enum Summary {
     TagSet(ChangeSummary),
     Protect(ChangeSummary),
     Unprotect(ChangeSummary),
+    KeyList {
+        keys: u64,
+        unusable: u64,
+    },
+    KeyAdd {
+        key: String,
+    },
+    KeyRemove {
+        key: String,
+    },
+    KeyPasswd {
+        key: String,
+        before: String,
+    },
     Stats(Box<StatsSummary>),
     Check {
         problems: u64,
@@ -458,6 +474,21 @@ pub struct BackupSummary {
     pub containers_new: u64,
     pub filling_ratio: Option<f64>,
     pub seconds: f64,
+}
+
+/// A key slot.
+#[derive(Debug, Serialize)]
+pub struct KeyEvent {
+    pub key: String,
+    pub created: Option<String>,
+    pub host: Option<String>,
+    pub user: Option<String>,
+    pub name: Option<String>,
+    pub is_current: bool,
+    pub has_password: bool,
+    pub argon2_memory_bytes: Option<u64>,
+    pub argon2_passes: Option<u32>,
+    pub argon2_lanes: Option<u32>,
 }
 
 /// How many snapshots were changed.

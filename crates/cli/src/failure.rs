@@ -33,6 +33,10 @@ pub const HINT_CONFIG_DAMAGE: &str =
 const HINT_KEY_DAMAGE: &str =
     "put back a copy of the directory `keys` if you have one; nothing can be read without a key";
 const HINT_NEWER: &str = "use a newer version of onefold";
+const HINT_KEYS: &str = "`onefold key list` lists them";
+/// Where a password that is to be added may come from.
+pub const HINT_NEW_PASSWORD_SOURCES: &str =
+    "set ONEFOLD_NEW_PASSWORD, or give --new-password-file FILE or --new-password-command COMMAND";
 const HINT_LIST: &str = "`onefold snapshots` lists them";
 
 /// Why a run failed, as it is told.
@@ -235,6 +239,14 @@ fn of_key(error: &KeyError) -> Verdict {
             "unset ONEFOLD_PASSWORD and leave --password-file and --password-command away if the repository is meant to be readable by anybody",
         ),
         KeyError::UnsupportedSlot { .. } => failed(HINT_NEWER),
+        KeyError::NoSuchSlot { .. } => failed(HINT_KEYS),
+        KeyError::AmbiguousSlot { .. } => failed("give more digits of the id"),
+        KeyError::SlotInUse { .. } => failed(
+            "open the repository with another password, or say --force if you know another one",
+        ),
+        KeyError::LastSlot { .. } => {
+            failed("nobody could read the repository any more; add another password first")
+        }
         error if error.is_damage() => damaged(HINT_KEY_DAMAGE),
         _ => failed(""),
     }

@@ -1,7 +1,8 @@
 //! Where the password comes from.
 //!
 //! In this order: `--password-file`, `--password-command`, the variable `ONEFOLD_PASSWORD`, a
-//! question on the terminal. Files and commands end with a newline that is not part of the
+//! question on the terminal; for a password that is to be added, the same with `new` in their names.
+//! Files and commands end with a newline that is not part of the
 //! password; otherwise bytes are taken as they are. Every copy made here is wiped.
 //!
 //! A question is asked only where somebody can answer: if the standard input or error output is
@@ -26,21 +27,44 @@ use crate::names;
 /// The variable that may hold the password.
 pub const PASSWORD_VARIABLE: &str = "ONEFOLD_PASSWORD";
 
+/// The variable that may hold a password that is to be added.
+pub const NEW_PASSWORD_VARIABLE: &str = "ONEFOLD_NEW_PASSWORD";
+
 /// Longest password in bytes; what is longer is a mistaken file.
 const PASSWORD_BYTES_MAX: usize = 64 << 10;
 
-/// The password that was given with the command line or the environment, if any.
+/// Where a password may be given.
+#[derive(Debug, Clone, Copy)]
+pub struct PasswordSources<'a> {
+    pub file: Option<&'a Path>,
+    pub command: Option<&'a str>,
+    pub variable: &'static str,
+}
+
+impl PasswordSources<'_> {
+    /// The password that was given, if any.
+    pub fn read(self) -> anyhow::Result<Option<Password>> {
+        let bytes = if let Some(path) = self.file {
+            read_file(path)?
+        } else if let Some(command) = self.command {
+            run_command(command)?
+        } else if let Some(value) = std::env::var_os(self.variable) {
+            value.into_vec()
+        } else {
+            return Ok(None);
+        };
+        checked(bytes).map(Some)
+    }
+}
+
+/// The repository's password that was given with the command line or the environment, if any.
 pub fn given(global: &GlobalArguments) -> anyhow::Result<Option<Password>> {
-    let bytes = if let Some(path) = &global.password_file {
-        read_file(path)?
-    } else if let Some(command) = &global.password_command {
-        run_command(command)?
-    } else if let Some(value) = std::env::var_os(PASSWORD_VARIABLE) {
-        value.into_vec()
-    } else {
-        return Ok(None);
+    let sources = PasswordSources {
+        file: global.password_file.as_deref(),
+        command: global.password_command.as_deref(),
+        variable: PASSWORD_VARIABLE,
     };
-    checked(bytes).map(Some)
+    sources.read()
 }
 
 /// Is there somebody at a terminal to be asked?
@@ -51,33 +75,30 @@ pub fn can_ask() -> bool {
 /// Asks for the password of an existing repository.
 pub fn ask(repository: &Path) -> anyhow::Result<Password> {
     let location = names::escaped_path(repository);
-    checked(question(&format!("Password of the repository {location}: "))?.into_bytes())
+    let prompt = format!("Password of the repository {location}: ");
+    checked(question(&prompt, HINT_PASSWORD_SOURCES)?.into_bytes())
 }
 
-/// Asks for the password of a new repository, twice.
-pub fn ask_new(repository: &Path) -> anyhow::Result<Password> {
-    let location = names::escaped_path(repository);
-    let first = question(&format!("New password for the repository {location}: "))?;
-    let mut first = Zeroizing::new(first);
+/// Asks for a new password, twice. `hint` says where else it may come from, `otherwise` what was
+/// not done when there is none.
+pub fn ask_new(prompt: &str, hint: &str, otherwise: &str) -> anyhow::Result<Password> {
+    let mut first = Zeroizing::new(question(prompt, hint)?);
     if first.is_empty() {
-        return Err(KeyError::EmptyPassword).context("no repository was created");
+        return Err(KeyError::EmptyPassword).context(otherwise.to_owned());
     }
-    let again = Zeroizing::new(question("The same password again: ")?);
+    let again = Zeroizing::new(question("The same password again: ", hint)?);
     if first != again {
-        return Err(Failure::new(
-            ExitCode::Password,
-            "the two passwords differ; no repository was created",
-        )
-        .into());
+        let message = format!("the two passwords differ; {otherwise}");
+        return Err(Failure::new(ExitCode::Password, message).into());
     }
     checked(std::mem::take(&mut *first).into_bytes())
 }
 
-fn question(prompt: &str) -> anyhow::Result<String> {
+fn question(prompt: &str, hint: &str) -> anyhow::Result<String> {
     if !can_ask() {
         let message = "a password is needed, and there is no terminal to ask for it";
         return Err(Failure::new(ExitCode::Password, message)
-            .with_hint(HINT_PASSWORD_SOURCES)
+            .with_hint(hint)
             .into());
     }
     rpassword::prompt_password(prompt).context("cannot ask for the password on the terminal")
@@ -108,6 +129,7 @@ fn run_command(command: &str) -> anyhow::Result<Vec<u8>> {
     let mut child = Command::new(OsStr::new("sh"))
         .args(["-c", command])
         .env_remove(PASSWORD_VARIABLE)
+        .env_remove(NEW_PASSWORD_VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use engine::object::{LocalStore, ObjectKind, ObjectStore, StoreError, TEMPORARY_STALE_AFTER};
 use repository::config::{Encryption, UnverifiedConfig};
-use repository::keys::{KeyError, Password};
+use repository::files::current_user;
+use repository::keys::{KeyError, Password, SlotLabel};
 use repository::snapshot::{Snapshot, SnapshotFilter, SnapshotList, SnapshotSpec};
-use repository::{CreateOptions, Repository, RepositoryError, RunSettings};
+use repository::timestamp::Timestamp;
+use repository::{CreateOptions, Keyring, Repository, RepositoryError, RunSettings};
 
 use crate::arguments::GlobalArguments;
 use crate::events::Event;
@@ -132,14 +134,20 @@ impl Session {
         }
     }
 
-    /// Opens the repository, which must be there.
-    pub fn open(&self) -> anyhow::Result<Repository> {
+    /// The repository, which must be there.
+    fn find(&self) -> anyhow::Result<(Arc<LocalStore>, Box<UnverifiedConfig>)> {
         let shown = names::escaped_path(self.location()?);
         match self.look()? {
-            Found::Repository { store, config } => self.open_found(store, &config),
+            Found::Repository { store, config } => Ok((store, config)),
             Found::Nothing => Err(no_repository(format!("there is no repository at {shown}"))),
             Found::Other { reason } => Err(no_repository(reason)),
         }
+    }
+
+    /// Opens the repository, which must be there.
+    pub fn open(&self) -> anyhow::Result<Repository> {
+        let (store, config) = self.find()?;
+        self.open_found(store, &config)
     }
 
     /// Opens the repository that was found.
@@ -148,24 +156,40 @@ impl Session {
         store: Arc<LocalStore>,
         config: &UnverifiedConfig,
     ) -> anyhow::Result<Repository> {
-        let given = password::given(&self.global)?;
-        let repository = if given.is_none() && config.encryption() != Encryption::None {
-            self.open_asking(&store)?
-        } else {
-            Repository::open(store, given.as_ref(), self.settings()?)?
-        };
+        let settings = self.settings()?;
+        let repository = self.with_password(config, |password| {
+            let store = Arc::clone(&store);
+            Repository::open(store, password, settings.clone())
+        })?;
         for warning in repository.warnings() {
             self.output.warning(warning);
         }
         Ok(repository)
     }
 
-    fn open_asking(&self, store: &Arc<LocalStore>) -> anyhow::Result<Repository> {
+    /// Opens the keys of the repository, which must be there.
+    pub fn open_keyring(&self) -> anyhow::Result<Keyring> {
+        let (store, config) = self.find()?;
+        self.with_password(&config, |password| {
+            let store = Arc::clone(&store);
+            Keyring::open(store, password)
+        })
+    }
+
+    /// Opens something with the password that was given, or asks for it: several times, if need be.
+    fn with_password<T>(
+        &self,
+        config: &UnverifiedConfig,
+        open: impl Fn(Option<&Password>) -> Result<T, RepositoryError>,
+    ) -> anyhow::Result<T> {
+        let given = password::given(&self.global)?;
+        if given.is_some() || config.encryption() == Encryption::None {
+            return Ok(open(given.as_ref())?);
+        }
         let mut attempt = 1;
         loop {
             let password = password::ask(self.location()?)?;
-            let store = Arc::clone(store);
-            match Repository::open(store, Some(&password), self.settings()?) {
+            match open(Some(&password)) {
                 Err(RepositoryError::Key(KeyError::WrongPassword { .. }))
                     if attempt < PASSWORD_TRIES =>
                 {
@@ -185,7 +209,11 @@ impl Session {
     ) -> anyhow::Result<Repository> {
         let location = self.location()?;
         let store = Arc::new(LocalStore::create(location)?);
-        let repository = Repository::create(store, password, options, self.settings()?)?;
+        let options = CreateOptions {
+            label: Some(key_label(String::new())),
+            ..options.clone()
+        };
+        let repository = Repository::create(store, password, &options, self.settings()?)?;
         let id = repository.config().id;
         let shown = names::escaped_path(location);
         let is_encrypted = password.is_some();
@@ -216,7 +244,14 @@ impl Session {
     pub fn new_password(&self) -> anyhow::Result<Password> {
         match password::given(&self.global)? {
             Some(password) => Ok(password),
-            None => password::ask_new(self.location()?),
+            None => {
+                let location = names::escaped_path(self.location()?);
+                password::ask_new(
+                    &format!("New password for the repository {location}: "),
+                    failure::HINT_PASSWORD_SOURCES,
+                    "no repository was created",
+                )
+            }
         }
     }
 
@@ -246,6 +281,22 @@ impl Session {
             ));
         }
         Ok(resolved.snapshot)
+    }
+}
+
+/// The name of this machine.
+pub fn host_name() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+/// What a key that is made here and now is labelled with.
+pub fn key_label(name: String) -> SlotLabel {
+    SlotLabel {
+        created: Timestamp::now(),
+        host: host_name(),
+        user: current_user(),
+        name,
     }
 }
 

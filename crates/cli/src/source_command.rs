@@ -11,7 +11,7 @@ use anyhow::Context as _;
 
 use crate::interrupt::InterruptibleReader;
 use crate::names;
-use crate::password::PASSWORD_VARIABLE;
+use crate::password::{NEW_PASSWORD_VARIABLE, PASSWORD_VARIABLE};
 
 /// A command that runs.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ impl SourceCommand {
         let child = Command::new(program)
             .args(arguments)
             .env_remove(PASSWORD_VARIABLE)
+            .env_remove(NEW_PASSWORD_VARIABLE)
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot run the command '{name}'"))?;

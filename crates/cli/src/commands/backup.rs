@@ -25,7 +25,7 @@ use crate::interrupt::{InterruptibleReader, interrupted, is_requested};
 use crate::names;
 use crate::progress_display::{Items, Manner, manner, watch};
 use crate::selection::parse_spec;
-use crate::session::{Found, Session, no_repository};
+use crate::session::{Found, Session, host_name, no_repository};
 use crate::source_command::SourceCommand;
 use crate::units;
 
@@ -375,12 +375,6 @@ fn note_own_directory(session: &Session, paths: &[PathBuf], own: &[PathBuf]) -> 
             .note(&format!("The repository itself is left out: {shown}"));
     }
     Ok(())
-}
-
-/// The name of this machine.
-fn host_name() -> String {
-    let name = rustix::system::uname();
-    name.nodename().to_string_lossy().into_owned()
 }
 
 fn tell(

@@ -9,6 +9,7 @@ pub mod diff;
 pub mod dump;
 pub mod forget;
 pub mod init;
+pub mod key;
 pub mod ls;
 pub mod man;
 pub mod protect;
@@ -38,6 +39,7 @@ pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Tag(arguments) => tag::run(session, arguments),
         Command::Protect(arguments) => protect::run(session, arguments),
         Command::Unprotect(arguments) => unprotect::run(session, arguments),
+        Command::Key(arguments) => key::run(session, arguments),
         Command::Stats(arguments) => stats::run(session, arguments),
         Command::Check(arguments) => check::run(session, arguments),
         Command::Repair(arguments) => repair::run(session, arguments),

@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, files_below};
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "init",
     "backup",
     "snapshots",
@@ -14,6 +14,7 @@ const VERBS: [&str; 16] = [
     "tag",
     "protect",
     "unprotect",
+    "key",
     "stats",
     "check",
     "repair",

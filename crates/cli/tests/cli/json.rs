@@ -101,6 +101,40 @@ fn lists_are_documented() {
 }
 
 #[test]
+fn keys_are_documented() {
+    let sandbox = Sandbox::new();
+    let verbs: [(&[&str], &str); 4] = [
+        (&["add"], "summary of key_add and key_remove"),
+        (&["list"], "summary of key_list"),
+        (&["passwd"], "summary of key_passwd"),
+        (&["remove"], "summary of key_add and key_remove"),
+    ];
+    let run = |line: &[&str]| {
+        let mut command = sandbox.command(line);
+        command.env("ONEFOLD_PASSWORD", "one");
+        command.env("ONEFOLD_NEW_PASSWORD", "one");
+        Run::new(&mut command).expect(0).events()
+    };
+    run(&["init", "--json"]);
+    let mut added = String::new();
+    for (verb, heading) in verbs {
+        let mut line = [&["key", "--json"], verb].concat();
+        if verb == ["remove"] {
+            line.extend([&added, "--force"]);
+        }
+        let events = run(&line);
+        let summary = events.last().unwrap();
+        assert_documented(summary, heading);
+        if let Some(key) = summary["key"].as_str() {
+            key.clone_into(&mut added);
+        }
+        if verb == ["list"] {
+            assert_documented(of_kind(&events, "key"), "key");
+        }
+    }
+}
+
+#[test]
 fn a_backup_counts_what_it_did() {
     let sandbox = Sandbox::with_repository();
     sandbox.write(

@@ -8,6 +8,7 @@ mod forget;
 mod help;
 mod interruption;
 mod json;
+mod keys;
 mod listing;
 mod passwords;
 mod repair;

@@ -73,6 +73,7 @@ impl Sandbox {
             .args(arguments)
             .current_dir(self.directory.path())
             .env_remove("ONEFOLD_PASSWORD")
+            .env_remove("ONEFOLD_NEW_PASSWORD")
             .env("ONEFOLD_REPO", self.path("repository"))
             .env("TZ", "UTC")
             .stdin(std::process::Stdio::null());
