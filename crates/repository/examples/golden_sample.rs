@@ -12,12 +12,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::container::ContainerId;
-use engine::object::{LocalStore, ObjectId, ObjectKind, ObjectStore};
+use engine::object::{LocalStore, ObjectId, ObjectKey, ObjectKind, ObjectStore};
 use engine::pipeline::DeltaLevel;
 use engine::rewriting::{LookBackWindow, Rewriting};
-use repository::keys::{Argon2Cost, Password};
-use repository::{BackupOptions, CreateOptions, Progress, Repository, RunSettings};
+use repository::keys::{Argon2Cost, Password, SlotLabel};
+use repository::snapshot::SnapshotChange;
+use repository::timestamp::Timestamp;
+use repository::{BackupOptions, CreateOptions, Keyring, Progress, Repository, RunSettings};
 use testkit::generate::stream_version;
+
+const CHEAP: Argon2Cost = Argon2Cost {
+    memory_kib: 64,
+    passes: 1,
+    lanes: 1,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let target = std::env::args_os()
@@ -41,6 +49,69 @@ fn main() -> Result<(), Box<dyn Error>> {
     if fs::read_dir(&place)?.next().is_none() {
         make_deltas(&place)?;
     }
+    let place = target.join("changed");
+    fs::create_dir_all(&place)?;
+    if fs::read_dir(&place)?.next().is_none() {
+        make_changed(&place)?;
+    }
+    Ok(())
+}
+
+/// A repository with two labelled keys and with snapshots that were changed; of one, the earlier form
+/// is still there.
+fn make_changed(place: &Path) -> Result<(), Box<dyn Error>> {
+    let store = Arc::new(LocalStore::create(place)?);
+    let shared = || Arc::clone(&store) as Arc<dyn ObjectStore>;
+    let label = |name: &str| SlotLabel {
+        created: Timestamp {
+            seconds: 1_795_176_000,
+            nanoseconds: 0,
+        },
+        host: "golden".to_owned(),
+        user: "somebody".to_owned(),
+        name: name.to_owned(),
+    };
+    let options = CreateOptions {
+        container_bytes: Some(64 << 10),
+        group_bytes: Some(16 << 10),
+        chunker: Some(chunking::Parameters {
+            min_bytes: 512,
+            avg_bytes: 2048,
+            max_bytes: 8192,
+            ..chunking::Parameters::default()
+        }),
+        cost: CHEAP,
+        label: Some(label("first")),
+        ..CreateOptions::default()
+    };
+    let password = Password::new("golden");
+    let settings = RunSettings::default();
+    let repository = Repository::create(shared(), Some(&password), &options, settings)?;
+    let keyring = Keyring::open(shared(), Some(&password))?;
+    keyring.add(&Password::new("silver"), CHEAP, &label("second"))?;
+    let mut expected = String::new();
+    for version in 0..2 {
+        let report = repository.backup_stream(
+            b"stream",
+            &mut format!("version {version}\n").repeat(500).as_bytes(),
+            &mut || Ok(()),
+            &BackupOptions::default(),
+            &Progress::default(),
+        )?;
+        let snapshot = report.snapshot;
+        expected += &format!("{}\n", snapshot.id);
+        let key = ObjectKey::new(ObjectKind::Snapshot, snapshot.id);
+        let earlier = store.get(&key, 1 << 20)?;
+        let tag = SnapshotChange::AddTags(vec!["kept".to_owned()]);
+        let tagged = repository.change_snapshot(&snapshot, &tag)?;
+        let tagged = tagged.ok_or("it had no tags")?;
+        if version == 0 {
+            repository.change_snapshot(&tagged, &SnapshotChange::Protect)?;
+        } else {
+            store.put(&key, &earlier)?;
+        }
+    }
+    fs::write(place.with_extension("expected"), expected)?;
     Ok(())
 }
 
@@ -108,11 +179,7 @@ fn make_sample(
         container_bytes: Some(64 << 10),
         group_bytes: Some(16 << 10),
         rewriting: Rewriting::LookBackWindow(LookBackWindow::DEFAULT),
-        cost: Argon2Cost {
-            memory_kib: 64,
-            passes: 1,
-            lanes: 1,
-        },
+        cost: CHEAP,
         ..CreateOptions::default()
     };
     let shared = Arc::clone(&store) as Arc<dyn ObjectStore>;

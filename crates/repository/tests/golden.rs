@@ -17,7 +17,7 @@ use engine::rewriting::{LookBackWindow, Rewriting};
 use repository::keys::Password;
 use repository::snapshot::{SnapshotFilter, SnapshotSpec};
 use repository::tree::EntryKind;
-use repository::{CheckOptions, Progress, Repository, RestoreOptions, RunSettings};
+use repository::{CheckOptions, Keyring, Progress, Repository, RestoreOptions, RunSettings};
 use testkit::generate::stream_version;
 
 fn golden(version: &str) -> PathBuf {
@@ -100,6 +100,51 @@ fn v1_with_deltas_is_readable() {
     let store = repository.engine().store();
     store.list(ObjectKind::Container, &mut note).unwrap();
     assert!(deepest >= 2, "deltas of deltas are among them");
+}
+
+#[test]
+fn v1_with_changes_is_readable() {
+    let sample = golden("v1").join("changed");
+    let place = tempfile::tempdir().unwrap();
+    copy(&sample, &place.path().join("repository"));
+    let store = || Arc::new(LocalStore::open(&place.path().join("repository")).unwrap());
+    for (password, name) in [("golden", "first"), ("silver", "second")] {
+        let keyring = Keyring::open(store(), Some(&Password::new(password))).unwrap();
+        let (keys, problems) = keyring.list().unwrap();
+        assert_eq!((keys.len(), problems.len()), (2, 0));
+        let current = keys.iter().find(|key| key.is_current).unwrap();
+        let label = current.label.as_ref().unwrap();
+        assert_eq!((&label.name[..], &label.host[..]), (name, "golden"));
+        assert_eq!(label.user, "somebody");
+        assert_eq!(label.created.seconds, 1_795_176_000);
+    }
+
+    let password = Password::new("golden");
+    let repository = Repository::open(store(), Some(&password), RunSettings::default()).unwrap();
+    let progress = Progress::default();
+    let read_data = CheckOptions { read_data: true };
+    assert_eq!(repository.check(read_data, &progress).unwrap().problems, []);
+    let expected = fs::read_to_string(sample.with_extension("expected")).unwrap();
+    let [first, second] = expected.lines().collect::<Vec<_>>()[..] else {
+        panic!("two lines are expected");
+    };
+    let list = repository.snapshots().unwrap();
+    let facts = list.snapshots.iter().map(|snapshot| {
+        let original = snapshot.original().to_string();
+        (original, snapshot.replaces.len(), snapshot.is_protected)
+    });
+    let expected = [(first.to_owned(), 2, true), (second.to_owned(), 1, false)];
+    assert_eq!(facts.collect::<Vec<_>>(), expected);
+    assert_eq!(list.replaced.len(), 1, "the earlier form of the second");
+    assert_eq!(list.replaced[0].to_string(), second);
+    for (snapshot, version) in list.snapshots.iter().zip(0..) {
+        assert_eq!(snapshot.tags, ["kept"]);
+        let mut out = Vec::new();
+        repository
+            .dump(snapshot, b"stream", &mut out, &progress)
+            .unwrap();
+        assert_eq!(out, format!("version {version}\n").repeat(500).as_bytes());
+    }
 }
 
 #[test]
