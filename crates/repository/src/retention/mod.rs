@@ -16,7 +16,7 @@
 //!   beginning.
 //! * *within D* keeps what is at most D older than the newest snapshot (not than now: a machine that
 //!   is off for a year loses nothing by it); *within D* of a period keeps the newest of each period
-//!   there, and the oldest snapshot if it lies there.
+//!   there.
 //! * A tag keeps what carries it; a protected snapshot is always kept.
 //! * What an interrupted backup left fills no place. It is kept while the next backup would go on
 //!   from it: until there is a whole snapshot of the same host and paths that is not older.
@@ -110,8 +110,6 @@ pub enum Reason {
         period: Period,
         /// Which one.
         name: String,
-        /// It is there as the oldest of all.
-        is_oldest: bool,
     },
     /// It has this tag.
     Tag(String),
@@ -152,7 +150,6 @@ impl Reason {
 impl fmt::Display for Reason {
     /// As a person reads it: `daily 2026-11-20`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let oldest = |is_oldest: &bool| if *is_oldest { " (oldest)" } else { "" };
         match self {
             Reason::Protected => f.write_str("protected"),
             Reason::Last => f.write_str("last"),
@@ -160,18 +157,16 @@ impl fmt::Display for Reason {
                 period,
                 name,
                 is_oldest,
-            } => write!(f, "{} {name}{}", period.adjective(), oldest(is_oldest)),
+            } => {
+                let oldest = if *is_oldest { " (oldest)" } else { "" };
+                write!(f, "{} {name}{oldest}", period.adjective())
+            }
             Reason::Within(within) => write!(f, "within {within}"),
             Reason::WithinPeriod {
                 within,
                 period,
                 name,
-                is_oldest,
-            } => {
-                let adjective = period.adjective();
-                let oldest = oldest(is_oldest);
-                write!(f, "{adjective} {name} within {within}{oldest}")
-            }
+            } => write!(f, "{} {name} within {within}", period.adjective()),
             Reason::Tag(tag) => write!(f, "tag {tag}"),
             Reason::Interrupted => f.write_str("interrupted: the next backup goes on from it"),
             Reason::Future => f.write_str("dated in the future"),
@@ -315,14 +310,14 @@ impl Rules<'_> {
         }
         for (&period, &within) in &self.policy.within_periods {
             let limit = within.before(newest, self.zone);
-            let all = Places::All;
-            for (position, name, is_oldest) in self.newest_of_each(members, &whole, period, all) {
-                if instant(members[position].time) >= limit {
+            let newest_of_each = self.newest_of_each(members, &whole, period, Places::All);
+            for (position, name, is_oldest) in newest_of_each {
+                // A duration has no places left.
+                if !is_oldest && instant(members[position].time) >= limit {
                     reasons[position].push(Reason::WithinPeriod {
                         within,
                         period,
                         name,
-                        is_oldest,
                     });
                 }
             }

@@ -133,6 +133,8 @@ fn within_counts_from_the_newest_snapshot_and_not_from_now() {
     // The 13th and the 14th lie in one week.
     assert_eq!(reasons[2], ["weekly 2026-W46 within 8d"]);
     assert_eq!(kept(&snapshots, &weekly, NOON), [2, 3]);
+    let younger = kept(&snapshots[1..], &weekly, NOON);
+    assert_eq!(younger, [1, 2], "the oldest takes no place of a duration");
 }
 
 #[test]
@@ -412,7 +414,10 @@ proptest! {
             });
             let by_within = is_past && policy.within.iter().any(|within| is_young(seconds, within));
             let by_within_period = counts && policy.within_periods.iter().any(|(&period, within)| {
-                is_young(seconds, within) && model_keeps(&whole, this, period, u64::MAX)
+                let is_newest = whole.iter().all(|&other| {
+                    other <= this || bucket(other.0, period) != bucket(seconds, period)
+                });
+                is_young(seconds, within) && is_newest
             });
             let is_awaited = snapshot.is_interrupted
                 && newest_whole.is_none_or(|newest_whole| newest_whole < seconds);
