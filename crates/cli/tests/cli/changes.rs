@@ -1,8 +1,11 @@
 //! `tag`, `protect`, `unprotect`.
 
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::Value;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Run, Sandbox};
 
 /// The one snapshot that there is.
 fn only(sandbox: &Sandbox) -> Value {
@@ -40,6 +43,54 @@ fn tags_are_added_removed_and_set() {
     let summary = sandbox.events(&["backup", "tree"]).pop().unwrap();
     assert_eq!(summary["files_new"], 0);
     sandbox.ok(&["check", "--read-data"]);
+}
+
+/// Whoever lists snapshots while one is being changed finds it, once.
+#[test]
+fn a_snapshot_is_there_while_it_is_changed() {
+    let sandbox = Sandbox::with_repository();
+    let first = sandbox.backup_tree();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..15 {
+                sandbox.ok(&["protect", &first]);
+                sandbox.ok(&["unprotect", &first]);
+            }
+            is_done.store(true, Ordering::SeqCst);
+        });
+        while !is_done.load(Ordering::SeqCst) {
+            assert_eq!(only(&sandbox)["original"], first);
+            sandbox.ok(&["ls", &first]);
+        }
+    });
+}
+
+/// Several clients change one snapshot: each change is there, or its client has said otherwise.
+#[test]
+fn changes_at_the_same_time_are_kept_or_refused() {
+    let sandbox = Sandbox::with_repository();
+    let first = sandbox.backup_tree();
+    let tags: Vec<String> = (0..8).map(|number| format!("tag{number}")).collect();
+    let add = |tag: &String| {
+        let mut command = sandbox.command(&["tag", "add", &first, "--tag", tag]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let children: Vec<_> = tags.iter().map(add).collect();
+    let codes = children
+        .into_iter()
+        .map(|child| Run::of(child.wait_with_output().unwrap()).code);
+    let codes: Vec<_> = codes.collect();
+    let events = sandbox.events(&["snapshots"]);
+    let has = |tag: &str| {
+        let mut all = events.iter().filter_map(|event| event["tags"].as_array());
+        all.any(|tags| tags.iter().any(|other| other == tag))
+    };
+    for (tag, code) in tags.iter().zip(codes) {
+        assert!(has(tag) || code == Some(1), "{tag}: {code:?} {events:?}");
+    }
+    assert!(events.len() > 1);
 }
 
 #[test]
