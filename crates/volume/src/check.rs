@@ -123,13 +123,16 @@ impl Core {
         read_data: bool,
         report: &mut CheckReport,
     ) -> Result<(), VolumeError> {
-        let waiting: std::collections::HashSet<Pba> = self.freed_blocks().iter().copied().collect();
+        let mut waiting = std::collections::HashSet::new();
         let mut free_in_zone = 0u32;
         let mut bytes = vec![0; BLOCK_BYTES];
         for (number, &count) in counted.iter().enumerate() {
             let pba = Pba(start + number as u64);
             let record = records::record(&mut self.tables, pba)?;
             let zone = self.zones.of(pba);
+            if pba == self.zones.first_block(zone) {
+                waiting = self.waiting_blocks(zone);
+            }
             if record.references != count {
                 report.problem(|| {
                     format!(

@@ -96,7 +96,7 @@ pub(crate) fn encode(generations: &[Generation]) -> Vec<PageBytes> {
         .collect()
 }
 
-fn list_page(number: usize) -> PageIdentity {
+pub(crate) fn list_page(number: usize) -> PageIdentity {
     PageIdentity {
         table: LIST_TABLE,
         page: number as u64,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::address::{BLOCK_BYTES, Lba};
 use crate::backing::Backing;
@@ -22,6 +22,7 @@ use crate::superblock::Superblock;
 #[derive(Debug)]
 pub struct Volume {
     core: Mutex<Core>,
+    backing: Arc<dyn Backing>,
     fingerprinter: Fingerprinter,
     sector_bytes: u32,
     /// Whether blocks of zeros take no room.
@@ -116,13 +117,14 @@ impl Volume {
     /// # Errors
     /// When there is none, or it is damaged, or can't be read.
     pub fn open(backing: Arc<dyn Backing>, options: &OpenOptions) -> Result<Self, VolumeError> {
-        let (core, recovery) = Core::open(backing, options)?;
+        let (core, recovery) = Core::open(Arc::clone(&backing), options)?;
         let settings = core.settings();
         Ok(Self {
             fingerprinter: core.fingerprinter.clone(),
             sector_bytes: settings.sector_bytes,
             drops_zeros: settings.policy.is_full(),
             recovery,
+            backing,
             core: Mutex::new(core),
         })
     }
@@ -278,6 +280,38 @@ impl Volume {
         core.close_window()
     }
 
+    /// Does the next step of a commit that began, without holding up others; `false` when there is none.
+    /// For a clock to call: without that, whoever writes does it.
+    ///
+    /// # Errors
+    /// When it can't be done: the volume takes no more then.
+    pub fn commit_step(&self) -> Result<bool, VolumeError> {
+        let Some(job) = self.core().next_job()? else {
+            return Ok(false);
+        };
+        let done = job.run(&*self.backing);
+        self.core().whole(|_| done)?;
+        Ok(true)
+    }
+
+    /// Makes durable what was written so far, without holding up others, so that the sync at the end of a
+    /// commit has little left to do.
+    pub(crate) fn sync_ahead(&self) -> Result<(), VolumeError> {
+        let done = self.backing.sync();
+        let mut core = self.core();
+        core.counters.syncs += 1;
+        core.whole(|_| done.map_err(VolumeError::io("making writes durable")))
+    }
+
+    /// Waits until a commit is to be done aside, at most so long.
+    pub(crate) fn wait_for_commit(&self, timeout: Duration) {
+        let core = self.core();
+        if !core.is_committing() {
+            let begun = Arc::clone(&core.commit_begun);
+            drop(begun.wait_timeout(core, timeout));
+        }
+    }
+
     pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -402,7 +436,14 @@ impl BlockDevice for Volume {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        Ok(self.core().flush()?)
+        let begun = self.core().begin_flush()?;
+        if let Some((job, window)) = begun {
+            // Without the lock: others go on meanwhile.
+            let done = job.run(&*self.backing);
+            self.core().end_flush(window, done)?;
+        }
+        self.core().after_flush();
+        Ok(())
     }
 
     fn extents(

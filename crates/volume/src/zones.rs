@@ -77,6 +77,8 @@ pub struct Zones {
     zones: Vec<Zone>,
     /// Changed since they were written to the table.
     changed: Vec<bool>,
+    /// All of those, and some that are not any more.
+    changed_list: Vec<usize>,
     free_zones: u32,
     /// Free blocks by kind of zone.
     free_blocks: [u64; 4],
@@ -92,6 +94,7 @@ impl Zones {
             zone_blocks,
             zones: Vec::new(),
             changed: Vec::new(),
+            changed_list: Vec::new(),
             free_zones: 0,
             free_blocks: [0; 4],
             next_free: 1,
@@ -116,6 +119,7 @@ impl Zones {
                 committed_window: 0,
             });
             self.changed.push(true);
+            self.changed_list.push(number);
         }
     }
 
@@ -153,7 +157,9 @@ impl Zones {
     pub fn set(&mut self, zone: usize, now: Zone) {
         let before = std::mem::replace(&mut self.zones[zone], now);
         if before != now {
-            self.changed[zone] = true;
+            if !std::mem::replace(&mut self.changed[zone], true) {
+                self.changed_list.push(zone);
+            }
             self.free_zones -= u32::from(before.kind == ZoneKind::Free);
             self.free_zones += u32::from(now.kind == ZoneKind::Free);
             self.free_blocks[before.kind as usize] -= u64::from(before.free_blocks);
@@ -211,13 +217,31 @@ impl Zones {
     }
 
     /// Zones that changed since they were written to their table, lowest first.
-    pub fn changed(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.zones.len()).filter(|&zone| self.changed[zone])
+    #[must_use]
+    pub fn changed(&self) -> Vec<usize> {
+        let mut zones = self.changed_list.clone();
+        zones.retain(|&zone| self.changed[zone]);
+        zones.sort_unstable();
+        zones.dedup();
+        zones
+    }
+
+    /// Whether a zone changed since it was written to its table.
+    #[must_use]
+    pub fn is_changed(&self, zone: usize) -> bool {
+        self.changed[zone]
+    }
+
+    /// A zone is as its table has it.
+    pub fn is_written(&mut self, zone: usize) {
+        self.changed[zone] = false;
     }
 
     /// They were written.
     pub fn all_written(&mut self) {
-        self.changed.fill(false);
+        for zone in self.changed_list.drain(..) {
+            self.changed[zone] = false;
+        }
     }
 }
 
@@ -297,6 +321,31 @@ impl PageSpace {
         Some((zone, block))
     }
 
+    /// Takes so many free blocks, in the order of [`PageSpace::take`]; `None` when there are not as many.
+    pub fn take_many(&mut self, count: usize) -> Option<Vec<(usize, usize)>> {
+        if self.free_blocks < count {
+            return None;
+        }
+        let mut taken = Vec::with_capacity(count);
+        while taken.len() < count {
+            taken.push(self.take()?);
+            // The rest of the zone in one go.
+            let (number, from) = self.cursor;
+            let zone = self.zones.get_mut(&number)?;
+            let mut block = from;
+            while block < zone.taken.len() && taken.len() < count {
+                if !std::mem::replace(&mut zone.taken[block], true) {
+                    zone.free_blocks -= 1;
+                    self.free_blocks -= 1;
+                    taken.push((number, block));
+                }
+                block += 1;
+            }
+            self.cursor = (number, block);
+        }
+        Some(taken)
+    }
+
     /// The next free block of the zone at the cursor.
     fn next_free(&self) -> Option<(usize, usize)> {
         let (zone, from) = self.cursor;
@@ -368,7 +417,10 @@ mod tests {
         let mut space = PageSpace::default();
         space.add_zone(4, 4);
         space.add_zone(2, 4);
-        let taken: Vec<_> = std::iter::from_fn(|| space.take()).collect();
+        assert_eq!(space.take(), Some((4, 0)));
+        assert_eq!(space.take_many(8), None);
+        let mut taken = space.take_many(7).unwrap_or_default();
+        taken.insert(0, (4, 0));
         assert_eq!(taken.len(), 8);
         assert_eq!(taken[..5], [(4, 0), (4, 1), (4, 2), (4, 3), (2, 0)]);
         assert!(!space.release(2, 1));

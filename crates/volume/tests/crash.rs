@@ -25,20 +25,42 @@ struct History {
     answers: Vec<(usize, bool)>,
     operations: Vec<Operation>,
     pinned: Option<(u32, usize)>,
+    /// Operations between two steps of a commit.
+    amid_commits: usize,
 }
 
-fn record(
+/// How the volume is used.
+#[derive(Clone)]
+struct Use {
     policy: Policy,
     persistence: Persistence,
-    seed: u64,
-    ignored: std::ops::Range<u64>,
-) -> History {
-    let settings = small(BLOCKS, policy, persistence);
+    /// Whether there is room for commits to be done aside, a step now and then; else whoever writes does
+    /// them whole.
+    aside: bool,
+    ignored_syncs: std::ops::Range<u64>,
+}
+
+impl Use {
+    fn new(policy: Policy, persistence: Persistence) -> Self {
+        Self {
+            policy,
+            persistence,
+            aside: false,
+            ignored_syncs: 0..0,
+        }
+    }
+}
+
+fn record(how: &Use, seed: u64) -> History {
+    let policy = how.policy;
+    let settings = small(BLOCKS, policy, how.persistence);
     // Not much more than the disk takes: blocks are used again soon.
-    let store_bytes = Volume::backing_bytes_for(&settings);
+    let room = if how.aside { 2 } else { 1 };
+    let store_bytes = room * Volume::backing_bytes_for(&settings);
     let (recorder, mut events) = recorded(&settings, store_bytes);
-    recorder.ignore_syncs(ignored);
+    recorder.ignore_syncs(how.ignored_syncs.clone());
     let volume = Volume::open(Arc::new(recorder.clone()), &options()).unwrap();
+    let mut amid_commits = 0;
     let mut random = Random(seed);
     let (mut operations, mut answers) = (Vec::new(), Vec::new());
     let mut pinned = None;
@@ -47,6 +69,9 @@ fn record(
         apply(&volume, &operation);
         answers.push((recorder.event_count(), operation == Operation::Flush));
         operations.push(operation);
+        if how.aside && random.below(24) == 0 {
+            amid_commits += usize::from(volume.commit_step().unwrap());
+        }
         if step == 150 && policy == Policy::Full {
             let number = volume.pin().unwrap();
             pinned = Some((number, recorder.event_count()));
@@ -68,6 +93,7 @@ fn record(
         answers,
         operations,
         pinned,
+        amid_commits,
     }
 }
 
@@ -178,8 +204,13 @@ fn block_matches(found: &[u8], wanted: &[u8]) -> Vec<bool> {
         .collect()
 }
 
-fn crash_everywhere(policy: Policy, persistence: Persistence, seed: u64, states_between: usize) {
-    let history = record(policy, persistence, seed, 0..0);
+fn crash_everywhere(how: &Use, seed: u64, states_between: usize) {
+    let history = record(how, seed);
+    assert!(
+        !how.aside || history.amid_commits > 4,
+        "{} steps aside",
+        history.amid_commits
+    );
     let mut random = Random(seed ^ 0x0c4a_54e5);
     let mut points: Vec<usize> = (2..=history.events.len())
         .filter(|&at| history.events[at - 1] == Event::Sync)
@@ -193,8 +224,8 @@ fn crash_everywhere(policy: Policy, persistence: Persistence, seed: u64, states_
         if let Err(error) = judge(&history, store, done, &mut random) {
             panic!(
                 "{} {} seed {seed}, after event {done} of {} (state {state:#x}, pinned {:?}): {error}",
-                policy.name(),
-                persistence.name(),
+                how.policy.name(),
+                how.persistence.name(),
                 history.events.len(),
                 history.pinned,
             );
@@ -205,26 +236,83 @@ fn crash_everywhere(policy: Policy, persistence: Persistence, seed: u64, states_
 #[test]
 fn thin_survives_crashes() {
     for policy in Policy::ALL {
-        crash_everywhere(policy, Persistence::Thin, 11, 80);
+        crash_everywhere(&Use::new(policy, Persistence::Thin), 11, 80);
     }
 }
 
 #[test]
+fn commits_that_are_done_aside_survive_crashes() {
+    let seeds = std::env::var("SEEDS").map_or(2, |count| count.parse().unwrap());
+    for seed in 31..31 + seeds {
+        for policy in [Policy::None, Policy::Full] {
+            let aside = true;
+            let how = Use::new(policy, Persistence::Thin);
+            crash_everywhere(&Use { aside, ..how }, seed, 200);
+        }
+    }
+}
+
+#[test]
+fn windows_go_on_while_a_commit_waits() {
+    let settings = small(BLOCKS, Policy::Full, Persistence::Thin);
+    let store_bytes = 4 * Volume::backing_bytes_for(&settings);
+    let memory = MemoryBacking::new(store_bytes);
+    Volume::create(&memory, &settings, Some(store_bytes)).unwrap();
+    let backing: Arc<dyn Backing> = Arc::new(memory);
+    let volume = open(&backing);
+    let model = RamDisk::new(settings.size_bytes as usize, 4096);
+    let mut random = Random(3);
+    let write = |random: &mut Random| {
+        let offset = random.below(BLOCKS) * BLOCK as u64;
+        let data = content(random.below(10_000) * 8 + 5);
+        volume.write(offset, &data).unwrap();
+        model.write(offset, &data).unwrap();
+    };
+    for turn in 0..10 {
+        while !volume.commit_step().unwrap() {
+            write(&mut random);
+        }
+        // More than the zones have room for that the durable superblock names.
+        for _ in 0..2000 {
+            write(&mut random);
+        }
+        volume.flush().unwrap();
+        let again = open(&crash_copy(&backing, store_bytes));
+        assert_equal(&again, &model, &format!("turn {turn}"));
+        assert_fine(&again, &format!("turn {turn}"));
+    }
+}
+
+fn crash_copy(backing: &Arc<dyn Backing>, bytes: u64) -> Arc<dyn Backing> {
+    let mut all = vec![0; bytes as usize];
+    backing.read_at(0, &mut all).unwrap();
+    let copy = MemoryBacking::new(bytes);
+    copy.write_at(0, &all).unwrap();
+    Arc::new(copy)
+}
+
+#[test]
 fn ordered_survives_crashes() {
-    crash_everywhere(Policy::Full, Persistence::Ordered, 12, 100);
-    crash_everywhere(Policy::Journal, Persistence::Ordered, 13, 100);
+    for (policy, seed) in [(Policy::Full, 12), (Policy::Journal, 13)] {
+        crash_everywhere(&Use::new(policy, Persistence::Ordered), seed, 100);
+    }
 }
 
 #[test]
 fn cow_survives_crashes() {
-    crash_everywhere(Policy::Full, Persistence::Cow, 14, 100);
-    crash_everywhere(Policy::None, Persistence::Cow, 15, 100);
+    for (policy, seed) in [(Policy::Full, 14), (Policy::None, 15)] {
+        crash_everywhere(&Use::new(policy, Persistence::Cow), seed, 100);
+    }
 }
 
 #[test]
 fn a_disk_that_ignores_syncs_is_caught() {
     for persistence in [Persistence::Thin, Persistence::Ordered, Persistence::Cow] {
-        let history = record(Policy::Full, persistence, 21, 4..10_000);
+        let how = Use {
+            ignored_syncs: 4..10_000,
+            ..Use::new(Policy::Full, persistence)
+        };
+        let history = record(&how, 21);
         let mut random = Random(5);
         let caught = (0..60)
             .filter(|_| {

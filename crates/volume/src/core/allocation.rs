@@ -96,10 +96,25 @@ impl Core {
         self.zones.free_zones() <= self.reserve_zones()
     }
 
+    /// Whether there is room for much more than a commit and a window: what is free then may stay unused for
+    /// a while.
+    pub(super) fn is_roomy(&self) -> bool {
+        let window = self.settings().window_blocks as u64;
+        !self.is_short()
+            && self.zones.free_zones() > self.reserve_zones() + self.commit_zones()
+            && self.placeable_blocks() >= self.buffer.blocks() + 2 * window
+    }
+
     /// Sees to it that `blocks` more blocks of the open window can be placed.
     pub(super) fn make_room(&mut self, blocks: u64) -> Result<(), VolumeError> {
         let wanted = self.buffer.blocks() + blocks;
         if blocks == 0 || self.placeable_blocks() >= wanted {
+            return Ok(());
+        }
+        // What a commit or a reader keeps back is free first of all.
+        self.finish_commit()?;
+        self.release_held();
+        if self.placeable_blocks() >= wanted {
             return Ok(());
         }
         if !self.freed.is_empty() || !self.buffer.is_empty() {
@@ -173,6 +188,11 @@ impl Core {
                 ));
             }
             let zone = self.compressed_next.remove(0);
+            // Recovery looks nowhere else.
+            assert!(
+                self.superblock.uncommitted_zones.contains(&(zone as u32)),
+                "zone {zone} is not named by the durable superblock"
+            );
             self.compressed_zone = Some(self.open_zone(zone)?);
         }
     }
@@ -195,15 +215,10 @@ impl Core {
     fn open_zone(&mut self, zone: usize) -> Result<OpenZone, VolumeError> {
         let first = self.zones.first_block(zone).0;
         let mut free = Vec::new();
-        let freed: std::collections::HashSet<Pba> = self
-            .freed
-            .iter()
-            .copied()
-            .filter(|pba| self.zones.of(*pba) == zone)
-            .collect();
+        let waiting = self.waiting_blocks(zone);
         for block in (first..first + u64::from(self.zones.zone_blocks())).rev() {
             let pba = Pba(block);
-            if records::references(&mut self.tables, pba)? == 0 && !freed.contains(&pba) {
+            if records::references(&mut self.tables, pba)? == 0 && !waiting.contains(&pba) {
                 free.push(pba);
             }
         }

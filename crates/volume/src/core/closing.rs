@@ -87,16 +87,31 @@ impl Core {
         self.finish_window(&closing)
     }
 
-    /// Commits if a window of so many entries could not be written, or its pages not be kept.
+    /// Commits if a window of so many entries could not be written, or its pages not be kept. Commits
+    /// begin while there is room for windows still, to be done aside.
     pub(super) fn prepare_window(&mut self, entries: usize) -> Result<(), VolumeError> {
         let thin = self.persistence() == Persistence::Thin;
-        let changed = 4 * entries + 3 * self.buffer.unmapped_blocks() as usize;
         // A volume that was closed is not from now on: a crash must be noticed.
-        if self.superblock.clean
-            || (thin && self.part_places() < (2 * parts_alone(entries) + 8) as u64)
-            || self.tables.dirty_pages() + changed > self.tables.dirty_pages_max()
-        {
+        if self.superblock.clean {
+            return self.commit(false);
+        }
+        let changed = 4 * entries + 3 * self.buffer.unmapped_blocks() as usize;
+        self.pace_commit(changed)?;
+        let parts = (2 * parts_alone(entries) + 8) as u64;
+        let is_late = |core: &Self| thin && core.part_places() < parts;
+        let is_large =
+            |core: &Self| core.tables.dirty_pages() + changed > core.tables.dirty_pages_max();
+        if is_late(self) || is_large(self) {
+            self.finish_commit()?;
+        }
+        if is_late(self) {
             self.commit(false)?;
+        }
+        let zone_blocks = u64::from(self.zones.zone_blocks());
+        let named = u64::from(self.settings().commit_zones) * zone_blocks;
+        let is_due = thin && self.part_places() < parts + named / 8;
+        if is_large(self) || (is_due && !self.is_committing() && self.is_roomy()) {
+            self.commit_aside()?;
         }
         Ok(())
     }
@@ -362,19 +377,5 @@ impl Core {
             .flatten()
             .any(|open| open.zone == zone)
             || self.compressed_next.contains(&zone)
-    }
-
-    /// What nothing refers to any more can be used again.
-    pub(super) fn free_freed(&mut self) {
-        for pba in std::mem::take(&mut self.freed) {
-            let number = self.zones.of(pba);
-            let mut zone = self.zones.get(number);
-            let all = self.zones.zone_blocks() as u16;
-            zone.free_blocks = zone.free_blocks.saturating_add(1).min(all);
-            if u32::from(zone.free_blocks) == self.zones.zone_blocks() && !self.is_open(number) {
-                zone.kind = crate::zones::ZoneKind::Free;
-            }
-            self.zones.set(number, zone);
-        }
     }
 }

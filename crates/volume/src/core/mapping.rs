@@ -136,7 +136,7 @@ impl Core {
             }
             // Cleared, so that nothing that is written here later is taken for it.
             record = records::BlockRecord::default();
-            self.freed.push(pba);
+            self.freed.push(&self.zones, pba);
         }
         records::set_record(&mut self.tables, pba, &record)
     }

@@ -19,6 +19,8 @@ mod allocation;
 mod closing;
 mod commit;
 mod compaction;
+mod freed;
+mod job;
 mod journalling;
 mod mapping;
 mod recovery;
@@ -28,7 +30,7 @@ pub use compaction::Compaction;
 pub use recovery::Recovery;
 pub(crate) use recovery::{page_references, read_superblock};
 
-use std::sync::Arc;
+use std::sync::{Arc, Condvar};
 
 use crate::address::{BLOCK_BYTES, Lba, Pba};
 use crate::backing::Backing;
@@ -46,6 +48,9 @@ use crate::window::buffer::{Buffered, WindowBuffer};
 use crate::zones::{PageSpace, ZoneKind, Zones};
 
 use allocation::OpenZone;
+use commit::Running;
+use freed::{Freed, Held};
+pub(crate) use job::Job;
 
 /// The state of an open volume.
 #[derive(Debug)]
@@ -75,7 +80,13 @@ pub struct Core {
     /// Uncommitted zones that are not open yet.
     compressed_next: Vec<usize>,
     /// Blocks that nothing refers to any more, free after the next commit.
-    freed: Vec<Pba>,
+    freed: Freed,
+    /// A commit that began and is not over.
+    running: Option<Running>,
+    /// What a reader of an older state keeps from being used.
+    held: Option<Held>,
+    /// Told when a commit began that is to be done aside.
+    pub(crate) commit_begun: Arc<Condvar>,
     /// Zones that are being emptied: nothing is put there.
     closed_zones: Vec<usize>,
     /// Blocks of a window that may turn out not to be compressible before no more are tried.
@@ -185,7 +196,10 @@ impl Core {
             data_zone: None,
             compressed_zone: None,
             compressed_next: Vec::new(),
-            freed: Vec::new(),
+            freed: Freed::default(),
+            running: None,
+            held: None,
+            commit_begun: Arc::default(),
             closed_zones: Vec::new(),
             failures_max: closing::FAILURES_MAX,
             failed: None,
@@ -243,11 +257,6 @@ impl Core {
         }
         usage.uncommitted_zones = self.superblock.uncommitted_zones.len() as u64;
         usage
-    }
-
-    /// Blocks that are free after the next commit.
-    pub(crate) fn freed_blocks(&self) -> &[Pba] {
-        &self.freed
     }
 
     /// Whether nothing is in the open window.
@@ -439,19 +448,42 @@ impl Core {
 
     /// Closes the open window and makes everything durable.
     pub(crate) fn flush(&mut self) -> Result<(), VolumeError> {
+        if let Some((job, window)) = self.begin_flush()? {
+            let done = job.run(&*self.backing);
+            self.end_flush(window, done)?;
+        }
+        self.after_flush();
+        Ok(())
+    }
+
+    /// Closes the open window; gives what is to be done then, and the window that is durable after it.
+    pub(crate) fn begin_flush(&mut self) -> Result<Option<(Job, u64)>, VolumeError> {
         if self.read_only {
-            return Ok(());
+            return Ok(None);
         }
         self.check_usable()?;
         self.close_window()?;
-        if self.unsynced {
-            self.whole(Self::sync)?;
-        }
+        Ok(self.unsynced.then(|| (Job::sync(), self.window)))
+    }
+
+    /// The sync of a flush is over.
+    pub(crate) fn end_flush(
+        &mut self,
+        window: u64,
+        done: Result<(), VolumeError>,
+    ) -> Result<(), VolumeError> {
+        self.whole(|_| done)?;
+        self.counters.syncs += 1;
+        self.is_synced(window);
+        self.check_usable()
+    }
+
+    /// What can wait until a flush is done.
+    pub(crate) fn after_flush(&mut self) {
         // Where the journal is is advice: what was to be durable is.
-        if self.look_for_journal().is_err() {
+        if !self.read_only && self.look_for_journal().is_err() {
             self.pool = None;
         }
-        Ok(())
     }
 
     /// Makes what was written durable.
@@ -460,9 +492,14 @@ impl Core {
             .sync()
             .map_err(VolumeError::io("making writes durable"))?;
         self.counters.syncs += 1;
-        self.unsynced = false;
-        self.durable_window = self.window;
+        self.is_synced(self.window);
         Ok(())
+    }
+
+    /// A sync is over that began when `window` was the newest.
+    fn is_synced(&mut self, window: u64) {
+        self.durable_window = self.durable_window.max(window);
+        self.unsynced &= window < self.window;
     }
 
     /// Commits everything and marks the volume as closed.

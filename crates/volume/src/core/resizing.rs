@@ -38,6 +38,7 @@ impl Core {
         super::check_size(settings.logical_blocks(), physical, settings.zone_blocks)?;
         let entries = table_entries(settings.logical_blocks(), physical, settings.zone_blocks);
         self.whole(|core| {
+            core.finish_commit()?;
             for kind in [TableKind::Map, TableKind::Blocks, TableKind::Zones] {
                 core.tables.extend(kind, entries[kind.index()]);
             }

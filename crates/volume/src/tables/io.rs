@@ -227,78 +227,6 @@ impl Tables {
         })
     }
 
-    /// Writes every changed page to a new place that `allocate` gives, and directories and roots
-    /// above them. Says how many were written.
-    ///
-    /// # Errors
-    /// When there is no place, or a page can't be written.
-    pub fn write_dirty(
-        &mut self,
-        mut allocate: impl FnMut() -> Result<Pba, VolumeError>,
-    ) -> Result<u64, VolumeError> {
-        let backing = Arc::clone(&self.backing);
-        let mut sink = PageSink::new(&*backing);
-        let mut dirty = std::mem::take(&mut self.dirty);
-        dirty.sort_unstable();
-        for (number, page) in dirty {
-            let pba = allocate()?;
-            let table = &mut self.tables[number];
-            let slot = &mut self.slots[table.slots[page] as usize];
-            seal(table.kind.leaf(page as u64), &mut slot.bytes);
-            slot.dirty = false;
-            sink.put(pba, &slot.bytes[..])?;
-            let before = std::mem::replace(
-                &mut table.leaves[page],
-                Reference::new(pba, self.generation),
-            );
-            table.directory_dirty[page / DIRECTORY_ENTRIES] = true;
-            retire(&mut self.retired, table.kind, before, self.newest_pin);
-        }
-        for table in &mut self.tables {
-            for number in 0..table.directories.len() {
-                if !std::mem::replace(&mut table.directory_dirty[number], false) {
-                    continue;
-                }
-                let pba = allocate()?;
-                let start = number * DIRECTORY_ENTRIES;
-                let end = table.leaves.len().min(start + DIRECTORY_ENTRIES);
-                let identity = table.kind.directory(number as u64);
-                sink.put(pba, &references_page(identity, &table.leaves[start..end]))?;
-                let now = Reference::new(pba, self.generation);
-                let before = std::mem::replace(&mut table.directories[number], now);
-                table.root_dirty[number / DIRECTORY_ENTRIES] = true;
-                retire(&mut self.retired, table.kind, before, self.newest_pin);
-            }
-            for number in 0..table.roots.len() {
-                if !std::mem::replace(&mut table.root_dirty[number], false) {
-                    continue;
-                }
-                let pba = allocate()?;
-                let start = number * DIRECTORY_ENTRIES;
-                let end = table.directories.len().min(start + DIRECTORY_ENTRIES);
-                let identity = table.kind.root(number as u64);
-                sink.put(
-                    pba,
-                    &references_page(identity, &table.directories[start..end]),
-                )?;
-                let now = Reference::new(pba, self.generation);
-                let before = std::mem::replace(&mut table.roots[number], now);
-                retire(&mut self.retired, table.kind, before, self.newest_pin);
-            }
-        }
-        sink.finish()
-    }
-
-    /// These places, too, are free once the superblock is written.
-    pub fn retire(&mut self, places: Vec<Pba>) {
-        self.retired.extend(places);
-    }
-
-    /// Places that are free once the superblock is written.
-    pub fn take_retired(&mut self) -> Vec<Pba> {
-        std::mem::take(&mut self.retired)
-    }
-
     /// Writes changed pages of these tables where they are, if all of them have a place that no pinned
     /// generation needs; otherwise does nothing and says `None`. Sectors of pages survive a crash one by one.
     ///
@@ -330,7 +258,7 @@ impl Tables {
         for (number, page) in now {
             let table = &self.tables[number];
             let slot = &mut self.slots[table.slots[page] as usize];
-            seal(table.kind.leaf(page as u64), &mut slot.bytes);
+            seal(table.kind.leaf(page as u64), Arc::make_mut(&mut slot.bytes));
             slot.dirty = false;
             if let Some(pba) = table.leaves[page].pba() {
                 sink.put(pba, &slot.bytes[..])?;
@@ -411,24 +339,5 @@ impl Tables {
                 Ok(())
             }
         }
-    }
-}
-
-/// A page of references with checksums.
-fn references_page(identity: PageIdentity, references: &[Reference]) -> PageBytes {
-    let mut bytes = [0; BLOCK_BYTES];
-    for (number, reference) in references.iter().enumerate() {
-        let at = entry_offset(number, 8);
-        bytes[at..at + 8].copy_from_slice(&reference.bits().to_le_bytes());
-    }
-    seal(identity, &mut bytes);
-    bytes
-}
-
-/// The place that a page had is free after the commit, unless a pinned generation has it.
-fn retire(retired: &mut Vec<Pba>, kind: TableKind, before: Reference, newest_pin: Option<u32>) {
-    let kept = kind == TableKind::Map && newest_pin.is_some_and(|pin| before.generation() <= pin);
-    if let Some(pba) = before.pba().filter(|_| !kept) {
-        retired.push(pba);
     }
 }

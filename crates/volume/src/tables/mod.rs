@@ -9,10 +9,14 @@
 //! In memory: 12 bytes a page (where it is, where it is cached), and as many pages as the cache may hold.
 //! Changed pages stay in the cache until they are committed; whoever changes tables looks at
 //! [`Tables::dirty_pages`] and commits in time. A page that was never written has no place and is zeros.
+//! While a commit is written, its pages are [`Frozen`]: they stay in the cache, and one that is changed is
+//! copied first, so that what is being committed does not change.
 
+mod freezing;
 mod io;
 mod layout;
 
+pub use freezing::{Frozen, FrozenPage};
 pub use io::{PageSink, read_map_tree};
 pub use layout::{DIRECTORY_ENTRIES, MapTree, TableKind, tree_shape};
 
@@ -47,9 +51,11 @@ struct Slot {
     table: usize,
     page: usize,
     dirty: bool,
+    /// The freeze that it was part of last; it is frozen as long as that one is [`Tables::frozen`].
+    freeze: u64,
     /// Used since the clock's hand came by.
     used: bool,
-    bytes: Box<PageBytes>,
+    bytes: Arc<PageBytes>,
 }
 
 /// All tables of a volume, and the cache of their pages.
@@ -65,6 +71,12 @@ pub struct Tables {
     cache_pages: usize,
     /// Places that the committed trees will not refer to after the next commit.
     retired: Vec<Pba>,
+    /// Freezes so far.
+    freezes: u64,
+    /// The freeze whose pages are not written yet.
+    frozen: Option<u64>,
+    /// Frozen pages that were copied because they were changed.
+    copied_pages: usize,
     /// The generation that new pages are written in.
     generation: u32,
     /// The newest pinned generation: pages of the mapping that are as old stay.
@@ -93,6 +105,9 @@ impl Tables {
             dirty: Vec::new(),
             cache_pages: (cache_bytes as usize / BLOCK_BYTES).max(64),
             retired: Vec::new(),
+            freezes: 0,
+            frozen: None,
+            copied_pages: 0,
             generation: 0,
             newest_pin: None,
         }
@@ -200,8 +215,9 @@ impl Tables {
         if !slot.dirty {
             slot.dirty = true;
             self.dirty.push((kind.index(), page));
+            self.copied_pages += usize::from(self.frozen == Some(slot.freeze));
         }
-        Ok(&mut slot.bytes[at..at + kind.entry_bytes()])
+        Ok(&mut Arc::make_mut(&mut slot.bytes)[at..at + kind.entry_bytes()])
     }
 
     /// Whether the page with that entry is all zeros for sure: it was never written.
@@ -215,12 +231,14 @@ impl Tables {
     /// Forgets pages that were not changed, until the cache is within its limit.
     pub fn trim_cache(&mut self) {
         let mut steps = self.slots.len() * 2;
-        while self.slots.len() - self.free_slots.len() > self.cache_pages && steps > 0 {
+        let slots_max = self.cache_pages.saturating_sub(self.copied_pages);
+        while self.slots.len() - self.free_slots.len() > slots_max && steps > 0 {
             steps -= 1;
             self.hand = (self.hand + 1) % self.slots.len();
             let slot = &mut self.slots[self.hand];
             let cached = &mut self.tables[slot.table].slots[slot.page];
-            if *cached != self.hand as u32 || slot.dirty {
+            let is_frozen = self.frozen == Some(slot.freeze);
+            if *cached != self.hand as u32 || slot.dirty || is_frozen {
                 continue;
             }
             if std::mem::replace(&mut slot.used, false) {
@@ -264,24 +282,27 @@ impl Tables {
                 table,
                 page,
                 dirty: false,
+                freeze: 0,
                 used: true,
-                bytes: Box::new([0; BLOCK_BYTES]),
+                bytes: Arc::new([0; BLOCK_BYTES]),
             });
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[number as usize];
         let kind = self.tables[table].kind;
+        let bytes = Arc::make_mut(&mut slot.bytes);
         match self.tables[table].leaves[page].pba() {
             Some(pba) => {
                 let identity = kind.leaf(page as u64);
-                if let Err(error) = io::read_page(&*self.backing, pba, identity, &mut slot.bytes) {
+                if let Err(error) = io::read_page(&*self.backing, pba, identity, bytes) {
                     self.free_slots.push(number);
                     return Err(error);
                 }
             }
-            None => slot.bytes.fill(0),
+            None => bytes.fill(0),
         }
         (slot.table, slot.page, slot.dirty, slot.used) = (table, page, false, true);
+        slot.freeze = 0;
         self.tables[table].slots[page] = number;
         Ok(number as usize)
     }
