@@ -5,7 +5,7 @@
 //! as old are not given back when the newer mapping leaves them. So pinning costs a commit, and which blocks
 //! changed between two generations is seen by comparing trees, where equal pages need not be read.
 //! A generation is removed by giving back what the next newer tree and the next older one have not; that goes on
-//! in steps, each a commit, and how far it got is stored.
+//! in steps, between which the volume is used, and how far it got is stored with every commit.
 
 use std::ops::Range;
 
@@ -174,7 +174,22 @@ fn id_at(bytes: &[u8], at: usize) -> [u8; 16] {
     id
 }
 
+/// References that are given back in one step of a removal, some more; and pages that are looked at.
+const STEP_REFERENCES: usize = 256;
+const STEP_PAGES: usize = 1024;
+
+/// A pinned generation that is being removed.
+#[derive(Debug)]
+pub(crate) struct Removal {
+    number: u32,
+    tree: MapTree,
+    newer: Newer,
+    /// The next page of its tree to give back.
+    page: usize,
+}
+
 /// What a generation is compared with.
+#[derive(Debug)]
 enum Newer {
     /// The tree of another generation.
     Tree(MapTree),
@@ -352,51 +367,77 @@ impl Core {
     /// Goes on with removals that a crash ended: what of a generation was given back must not be counted
     /// as its own.
     pub(crate) fn finish_removals(&mut self) -> Result<(), VolumeError> {
-        while let Some(position) = self
-            .generations
-            .iter()
-            .position(|generation| generation.removed_blocks > 0)
-        {
-            self.remove_generation(position)?;
+        while let Some(generation) = self.generations.iter().find(|pin| pin.removed_blocks > 0) {
+            let mut removal = self.begin_removal(generation.number)?;
+            while self.removal_step(&mut removal)? {}
+            self.whole(Self::finish_commit)?;
         }
         Ok(())
     }
 
-    /// Removes a pinned generation: what it alone holds becomes free.
-    pub(crate) fn unpin(&mut self, number: u32) -> Result<(), VolumeError> {
+    /// Begins to remove a pinned generation. Until it is removed no other is, and none is pinned.
+    pub(crate) fn begin_removal(&self, number: u32) -> Result<Removal, VolumeError> {
         self.check_writable()?;
         let position = self.generation(number)?;
-        self.flush()?;
-        self.whole(|core| {
-            core.commit(false)?;
-            core.remove_generation(position)
+        let generation = &self.generations[position];
+        Ok(Removal {
+            number,
+            tree: self.tree_of(generation)?,
+            newer: self.newer(position)?,
+            page: (generation.removed_blocks / entries_per_page(8) as u64) as usize,
         })
     }
 
-    fn remove_generation(&mut self, position: usize) -> Result<(), VolumeError> {
-        let tree = self.tree_of(&self.generations[position])?;
-        let older = self.older_pin(position);
-        let per_page = entries_per_page(8) as u64;
-        let mut page = (self.generations[position].removed_blocks / per_page) as usize;
-        while page < tree.leaves.len() {
-            let newer = self.newer(position)?;
-            while page < tree.leaves.len()
-                && self.tables.dirty_pages() < self.tables.dirty_pages_max() / 2
-            {
-                for (_, reference) in self.not_in_newer(&tree, &newer, page, older)? {
-                    if let Some(pba) = reference.pba() {
-                        self.drop_reference(pba)?;
-                    }
-                }
-                page += 1;
-            }
-            self.generations[position].removed_blocks = page as u64 * per_page;
-            self.commit(false)?;
+    /// Gives back some of what a generation alone holds. `false`: all of it is, and the generation is
+    /// gone with the commit that began.
+    pub(crate) fn removal_step(&mut self, removal: &mut Removal) -> Result<bool, VolumeError> {
+        self.check_writable()?;
+        self.whole(|core| core.removal_step_whole(removal))
+    }
+
+    fn removal_step_whole(&mut self, removal: &mut Removal) -> Result<bool, VolumeError> {
+        let position = self.generation(removal.number)?;
+        if self.tables.dirty_pages() >= self.tables.dirty_pages_max() / 2 {
+            self.commit_aside()?;
         }
-        let newer = match self.newer(position)? {
+        let older = self.older_pin(position);
+        let (mut dropped, mut looked_at) = (0, 0);
+        while removal.page < removal.tree.leaves.len()
+            && dropped < STEP_REFERENCES
+            && looked_at < STEP_PAGES
+        {
+            let page = removal.page;
+            for (_, reference) in self.not_in_newer(&removal.tree, &removal.newer, page, older)? {
+                if let Some(pba) = reference.pba() {
+                    self.drop_reference(pba)?;
+                    dropped += 1;
+                }
+            }
+            removal.page += 1;
+            looked_at += 1;
+        }
+        self.tables.trim_cache();
+        let removed_blocks = removal.page as u64 * entries_per_page(8) as u64;
+        self.generations[position].removed_blocks = removed_blocks;
+        if removal.page < removal.tree.leaves.len() {
+            return Ok(true);
+        }
+        self.forget_generation(position, removal);
+        self.commit_aside()?;
+        Ok(false)
+    }
+
+    /// Nothing but pages of its tree is a generation's own any more.
+    fn forget_generation(&mut self, position: usize, removal: &Removal) {
+        let older = self.older_pin(position);
+        let current;
+        let newer = match &removal.newer {
             Newer::Tree(tree) => tree,
-            // Committed above, and not changed since.
-            Newer::Current => self.tables.map_tree(),
+            // A page that was changed and has its old place still gives that back when it gets another.
+            Newer::Current => {
+                current = self.tables.map_tree();
+                &current
+            }
         };
         let exclusive = |mine: &[Reference], theirs: &[Reference]| {
             mine.iter()
@@ -408,6 +449,7 @@ impl Core {
                 .filter_map(|(_, page)| page.pba())
                 .collect::<Vec<_>>()
         };
+        let tree = &removal.tree;
         let mut pages = exclusive(&tree.leaves, &newer.leaves);
         pages.extend(exclusive(&tree.directories, &newer.directories));
         pages.extend(exclusive(&tree.roots, &newer.roots));
@@ -415,7 +457,6 @@ impl Core {
         self.tables
             .set_generations(self.superblock.generation, self.newest_pin());
         self.tables.retire(pages);
-        self.commit(false)
     }
 
     /// Blocks of the disk that differ between a pinned generation and a newer one, or the disk as it is now.

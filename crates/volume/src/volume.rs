@@ -18,11 +18,18 @@ use crate::settings::{OpenOptions, VolumeSettings};
 use crate::stat::{Counters, Usage};
 use crate::superblock::Superblock;
 
+/// What upkeep waits between two steps: a lock that is taken again at once is not had by those who wait.
+const GIVE_WAY: Duration = Duration::from_micros(20);
+
 /// A deduplicating disk.
 #[derive(Debug)]
 pub struct Volume {
     core: Mutex<Core>,
     backing: Arc<dyn Backing>,
+    /// Whoever compacts, and whoever changes pinned generations, does so alone. Taken before the core, in
+    /// this order.
+    compacting: Mutex<()>,
+    pinning: Mutex<()>,
     fingerprinter: Fingerprinter,
     sector_bytes: u32,
     /// Whether blocks of zeros take no room.
@@ -125,6 +132,8 @@ impl Volume {
             drops_zeros: settings.policy.is_full(),
             recovery,
             backing,
+            compacting: Mutex::default(),
+            pinning: Mutex::default(),
             core: Mutex::new(core),
         })
     }
@@ -188,7 +197,17 @@ impl Volume {
     /// # Errors
     /// When blocks can't be read or written.
     pub fn compact(&self) -> Result<Compaction, VolumeError> {
-        self.core().compact()
+        let _alone = lock(&self.compacting);
+        self.commit_ahead()?;
+        let mut compacting = self.core().begin_compaction()?;
+        loop {
+            let goes_on = self.core().compaction_step(&mut compacting)?;
+            while self.commit_step()? {}
+            if !goes_on {
+                return Ok(compacting.done);
+            }
+            std::thread::sleep(GIVE_WAY);
+        }
     }
 
     /// Makes the disk, or what is used of the backing store, larger; the store must be as long already.
@@ -196,6 +215,8 @@ impl Volume {
     /// # Errors
     /// When sizes shrink, or the store is shorter.
     pub fn grow(&self, size_bytes: u64, physical_bytes: u64) -> Result<(), VolumeError> {
+        let _alone = (lock(&self.compacting), lock(&self.pinning));
+        self.commit_ahead()?;
         self.core().grow(size_bytes, physical_bytes)
     }
 
@@ -218,6 +239,8 @@ impl Volume {
     /// # Errors
     /// As [`pin`](Self::pin).
     pub fn pin_for(&self, owner: OwnerId) -> Result<Generation, VolumeError> {
+        let _alone = lock(&self.pinning);
+        self.commit_ahead()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut id = [0; 16];
         random_bytes(&mut id)?;
@@ -230,7 +253,16 @@ impl Volume {
     /// # Errors
     /// When there is none of that number, or the tables can't be read or committed.
     pub fn unpin(&self, generation: u32) -> Result<(), VolumeError> {
-        self.core().unpin(generation)
+        let _alone = lock(&self.pinning);
+        let mut removal = self.core().begin_removal(generation)?;
+        loop {
+            let goes_on = self.core().removal_step(&mut removal)?;
+            while self.commit_step()? {}
+            if !goes_on {
+                return Ok(());
+            }
+            std::thread::sleep(GIVE_WAY);
+        }
     }
 
     /// Pinned generations, oldest first.
@@ -249,6 +281,8 @@ impl Volume {
         from: u32,
         to: Option<u32>,
     ) -> Result<Vec<Range<u64>>, VolumeError> {
+        let _alone = lock(&self.pinning);
+        self.commit_ahead()?;
         let block = BLOCK_BYTES as u64;
         let ranges = self.core().changed_ranges(from, to)?;
         Ok(ranges
@@ -263,9 +297,47 @@ impl Volume {
     /// # Errors
     /// When tables can't be read at all. What is wrong otherwise is in the report.
     pub fn check(&self, read_data: bool) -> Result<CheckReport, VolumeError> {
+        self.commit_ahead()?;
+        if let Some(report) = self.check_aside(read_data)? {
+            return Ok(report);
+        }
         let mut core = self.core();
         core.close_window()?;
         core.check(read_data)
+    }
+
+    /// Checks what the last commit made durable while the volume goes on. `None` where that can't be done:
+    /// where pages are changed in place, where there is no room to keep what is free meanwhile.
+    fn check_aside(&self, read_data: bool) -> Result<Option<CheckReport>, VolumeError> {
+        let (superblock, cache_bytes) = {
+            let mut core = self.core();
+            let Some(superblock) = core.hold()? else {
+                return Ok(None);
+            };
+            (superblock, core.tables.cache_bytes() / 4)
+        };
+        let committed = Core::open_committed(Arc::clone(&self.backing), superblock, cache_bytes);
+        let report = committed.and_then(|mut committed| committed.check(read_data));
+        // Where it did not stay what it was, nothing that was found counts.
+        match self.core().release_held() {
+            true => report.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Commits what there is without holding up others, so that a commit that must be whole has little to do.
+    fn commit_ahead(&self) -> Result<(), VolumeError> {
+        let mut core = self.core();
+        if core.is_read_only() {
+            return Ok(());
+        }
+        core.close_window()?;
+        if !core.is_committed() {
+            core.whole(Core::commit_aside)?;
+        }
+        drop(core);
+        while self.commit_step()? {}
+        Ok(())
     }
 
     /// Closes the open window if it has something, without making it durable: for a clock to call.
@@ -343,6 +415,10 @@ fn random_bytes(into: &mut [u8]) -> Result<(), VolumeError> {
         context: "asking for random bytes".to_owned(),
         source: std::io::Error::other(error.to_string()),
     })
+}
+
+fn lock(alone: &Mutex<()>) -> MutexGuard<'_, ()> {
+    alone.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn is_zero(block: &[u8]) -> bool {

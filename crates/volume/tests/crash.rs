@@ -9,6 +9,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use common::*;
 use volume::backing::{Backing, Event, MemoryBacking};
@@ -37,6 +38,9 @@ struct Use {
     /// Whether there is room for commits to be done aside, a step now and then; else whoever writes does
     /// them whole.
     aside: bool,
+    /// Whether generations are pinned and removed, zones emptied and all of it checked meanwhile, by another
+    /// thread: then a seed is no other time what it was.
+    upkeep: bool,
     ignored_syncs: std::ops::Range<u64>,
 }
 
@@ -46,6 +50,7 @@ impl Use {
             policy,
             persistence,
             aside: false,
+            upkeep: false,
             ignored_syncs: 0..0,
         }
     }
@@ -55,7 +60,11 @@ fn record(how: &Use, seed: u64) -> History {
     let policy = how.policy;
     let settings = small(BLOCKS, policy, how.persistence);
     // Not much more than the disk takes: blocks are used again soon.
-    let room = if how.aside { 2 } else { 1 };
+    let room = match (how.aside, how.upkeep) {
+        (_, true) => 4,
+        (true, _) => 2,
+        _ => 1,
+    };
     let store_bytes = room * Volume::backing_bytes_for(&settings);
     let (recorder, mut events) = recorded(&settings, store_bytes);
     recorder.ignore_syncs(how.ignored_syncs.clone());
@@ -64,24 +73,34 @@ fn record(how: &Use, seed: u64) -> History {
     let mut random = Random(seed);
     let (mut operations, mut answers) = (Vec::new(), Vec::new());
     let mut pinned = None;
-    for step in 0..400 {
-        let operation = operation(&mut random, settings.size_bytes, 4096, 200);
-        apply(&volume, &operation);
-        answers.push((recorder.event_count(), operation == Operation::Flush));
-        operations.push(operation);
-        if how.aside && random.below(24) == 0 {
-            amid_commits += usize::from(volume.commit_step().unwrap());
+    let (rounds, ends) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        if how.upkeep {
+            scope.spawn(|| keep_up(&volume, &rounds, &ends));
         }
-        if step == 150 && policy == Policy::Full {
-            let number = volume.pin().unwrap();
-            pinned = Some((number, recorder.event_count()));
+        let mut step = 0;
+        while step < 400 || (how.upkeep && step < 800 && rounds.load(Relaxed) < 3) {
+            let operation = operation(&mut random, settings.size_bytes, 4096, 200);
+            apply(&volume, &operation);
+            answers.push((recorder.event_count(), operation == Operation::Flush));
+            operations.push(operation);
+            if how.aside && random.below(24) == 0 {
+                amid_commits += usize::from(volume.commit_step().unwrap());
+            }
+            step += 1;
+            let pins = policy == Policy::Full && !how.upkeep;
+            if step == 150 && pins {
+                let number = volume.pin().unwrap();
+                pinned = Some((number, recorder.event_count()));
+            }
+            if step == 300
+                && let Some((number, _)) = pinned
+            {
+                volume.unpin(number).unwrap();
+            }
         }
-        if step == 300
-            && let Some((number, _)) = pinned
-        {
-            volume.unpin(number).unwrap();
-        }
-    }
+        ends.store(true, Relaxed);
+    });
     for (answer, _) in &mut answers {
         *answer += events.len();
     }
@@ -94,6 +113,21 @@ fn record(how: &Use, seed: u64) -> History {
         operations,
         pinned,
         amid_commits,
+    }
+}
+
+/// Everything that goes on beside clients.
+fn keep_up(volume: &Volume, rounds: &AtomicUsize, ends: &AtomicBool) {
+    while !ends.load(Relaxed) {
+        let older = volume.pin().unwrap();
+        let newer = volume.pin().unwrap();
+        volume.compact().unwrap();
+        assert_fine(volume, "while it is written to");
+        volume.unpin(newer).unwrap();
+        volume.compact().unwrap();
+        volume.unpin(older).unwrap();
+        assert_fine(volume, "while it is written to");
+        rounds.fetch_add(1, Relaxed);
     }
 }
 
@@ -215,6 +249,9 @@ fn crash_everywhere(how: &Use, seed: u64, states_between: usize) {
     let mut points: Vec<usize> = (2..=history.events.len())
         .filter(|&at| history.events[at - 1] == Event::Sync)
         .collect();
+    if how.upkeep {
+        points.clear();
+    }
     for _ in 0..states_between {
         points.push(2 + random.below(history.events.len() as u64 - 1) as usize);
     }
@@ -249,6 +286,17 @@ fn commits_that_are_done_aside_survive_crashes() {
             let how = Use::new(policy, Persistence::Thin);
             crash_everywhere(&Use { aside, ..how }, seed, 200);
         }
+    }
+}
+
+#[test]
+fn upkeep_beside_clients_survives_crashes() {
+    for persistence in [Persistence::Thin, Persistence::Ordered, Persistence::Cow] {
+        let how = Use {
+            upkeep: true,
+            ..Use::new(Policy::Full, persistence)
+        };
+        crash_everywhere(&how, 41, 60);
     }
 }
 

@@ -137,7 +137,7 @@ impl Core {
                 return Ok(pba);
             }
             let current = self.leave_data_zone();
-            let compacts = !self.closed_zones.is_empty();
+            let compacts = self.moves;
             let fuller = |core: &Self| {
                 core.zones.most_free(ZoneKind::Data, |zone| {
                     Some(zone) != current && !core.closed_zones.contains(&zone)
@@ -155,10 +155,13 @@ impl Core {
                     false => self.zones.take_free(ZoneKind::Data),
                     true => None,
                 })
-                .or_else(|| {
-                    self.zones.most_free(ZoneKind::Data, |zone| {
-                        Some(zone) != current && !self.closed_zones.contains(&zone)
-                    })
+                .or_else(|| fuller(self))
+                // What clients were answered for has a place, even one that is being emptied.
+                .or_else(|| match compacts {
+                    false => self
+                        .zones
+                        .most_free(ZoneKind::Data, |zone| Some(zone) != current),
+                    true => None,
                 })
                 .ok_or_else(|| VolumeError::Full("no zone has a free block".to_owned()))?;
             self.data_zone = Some(self.open_zone(zone)?);

@@ -129,6 +129,11 @@ impl Core {
         }
     }
 
+    /// Whether the durable tables are what they are in memory.
+    pub(crate) fn is_committed(&self) -> bool {
+        self.running.is_none() && self.tables.dirty_pages() == 0 && self.freed.is_empty()
+    }
+
     /// Whether a commit began and is not over.
     pub(crate) fn is_committing(&self) -> bool {
         self.running.is_some()

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Core;
 use crate::address::Pba;
+use crate::error::VolumeError;
+use crate::settings::Persistence;
+use crate::superblock::Superblock;
 use crate::zones::{ZoneKind, Zones};
 
 /// A set of such blocks; each is in it once.
@@ -88,6 +91,21 @@ impl Core {
             self.release_held();
         }
         self.held.is_some()
+    }
+
+    /// Keeps everything that the durable tables refer to as it is until [`Core::release_held`], or until
+    /// there is no room for that; gives the superblock that names them. `None` where windows change
+    /// them in place, or another reader is there.
+    pub(crate) fn hold(&mut self) -> Result<Option<Superblock>, VolumeError> {
+        let copies = matches!(self.persistence(), Persistence::Thin | Persistence::Cow);
+        if !copies || self.read_only || self.held.is_some() || !self.is_roomy() {
+            return Ok(None);
+        }
+        self.finish_commit()?;
+        // The one in memory counts what came after the commit.
+        let superblock = super::read_superblock(&*self.backing)?;
+        self.held = Some(Held::default());
+        Ok(Some(superblock))
     }
 
     /// Lets go of what was held; `false` when that had happened before.

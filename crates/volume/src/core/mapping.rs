@@ -83,7 +83,7 @@ impl Core {
     fn refer(&mut self, lba: Lba, pba: Pba) -> Result<(), VolumeError> {
         let reference = Reference::new(pba, self.superblock.generation);
         let before = self.set_mapped(lba, reference)?;
-        self.release(before)
+        self.release(lba, before)
     }
 
     fn unrefer(&mut self, lba: Lba, blocks: u64) -> Result<(), VolumeError> {
@@ -96,7 +96,7 @@ impl Core {
                 for block in at..stop {
                     if self.mapped(Lba(block))? != Reference::NONE {
                         let before = self.set_mapped(Lba(block), Reference::NONE)?;
-                        self.release(before)?;
+                        self.release(Lba(block), before)?;
                     }
                 }
             }
@@ -105,15 +105,15 @@ impl Core {
         Ok(())
     }
 
-    /// A reference of the mapping is gone. If a pinned generation has it, it stays.
-    fn release(&mut self, reference: Reference) -> Result<(), VolumeError> {
+    /// A reference of the mapping is gone. If a pinned generation has it, it stays. One that is being
+    /// removed has given back those of its first blocks.
+    fn release(&mut self, lba: Lba, reference: Reference) -> Result<(), VolumeError> {
         let Some(pba) = reference.pba() else {
             return Ok(());
         };
-        if self
-            .newest_pin()
-            .is_some_and(|pin| reference.generation() <= pin)
-        {
+        let mut pins = self.generations.iter().rev();
+        let holder = pins.find(|pin| pin.removed_blocks <= lba.0);
+        if holder.is_some_and(|pin| reference.generation() <= pin.number) {
             return Ok(());
         }
         self.drop_reference(pba)

@@ -87,8 +87,10 @@ pub struct Core {
     held: Option<Held>,
     /// Told when a commit began that is to be done aside.
     pub(crate) commit_begun: Arc<Condvar>,
-    /// Zones that are being emptied: nothing is put there.
+    /// Zones that are being emptied: nothing is put there as long as there are others.
     closed_zones: Vec<usize>,
+    /// Whether the window that is being written moves blocks out of them.
+    moves: bool,
     /// Blocks of a window that may turn out not to be compressible before no more are tried.
     failures_max: usize,
     /// Why nothing is changed any more.
@@ -201,6 +203,7 @@ impl Core {
             held: None,
             commit_begun: Arc::default(),
             closed_zones: Vec::new(),
+            moves: false,
             failures_max: closing::FAILURES_MAX,
             failed: None,
             read_only,

@@ -87,13 +87,22 @@ impl Core {
             )));
         }
         if !options.read_only {
-            core.whole(|core| {
-                core.commit(false)?;
-                core.finish_removals()
-            })?;
+            core.whole(|core| core.commit(false))?;
+            core.finish_removals()?;
         }
         core.start_journal()?;
         Ok((core, recovery))
+    }
+
+    /// What a superblock names, for reading: while a volume goes on that holds it ([`Core::hold`]).
+    pub(crate) fn open_committed(
+        backing: Arc<dyn Backing>,
+        superblock: Superblock,
+        cache_bytes: u64,
+    ) -> Result<Self, VolumeError> {
+        let mut core = Self::new(backing, superblock, cache_bytes, true);
+        core.load()?;
+        Ok(core)
     }
 
     /// Loads directories, zones and generations.

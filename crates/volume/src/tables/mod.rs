@@ -177,6 +177,12 @@ impl Tables {
         self.cache_pages / 2
     }
 
+    /// Bytes that the cache may take.
+    #[must_use]
+    pub fn cache_bytes(&self) -> u64 {
+        (self.cache_pages * BLOCK_BYTES) as u64
+    }
+
     /// Bytes in memory that this takes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
