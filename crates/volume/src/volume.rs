@@ -550,8 +550,9 @@ impl Core {
         use crate::window::buffer::Buffered;
         self.check_usable()?;
         let per_page = crate::page::entries_per_page(TableKind::Map.entry_bytes()) as u64;
-        if self.is_window_empty() && self.tables.is_absent(TableKind::Map, lba) {
-            return Ok((false, lba - lba % per_page + per_page));
+        let page_end = lba - lba % per_page + per_page;
+        if self.tables.is_absent(TableKind::Map, lba) && !self.has_bytes_in(lba..page_end) {
+            return Ok((false, page_end));
         }
         let is_data = match self.buffered(Lba(lba)) {
             Buffered::Bytes(_) => true,

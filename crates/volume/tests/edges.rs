@@ -298,3 +298,18 @@ fn a_full_store_is_trimmed() {
         assert_fine(&volume, persistence.name());
     }
 }
+
+#[test]
+fn a_large_empty_disk_is_looked_over_by_pages() {
+    let settings = volume::VolumeSettings::new(1 << 40);
+    let bytes = 256 << 20;
+    let backing: Arc<dyn Backing> = Arc::new(MemoryBacking::new(bytes));
+    Volume::create(&*backing, &settings, Some(bytes)).unwrap();
+    let volume = open(&backing);
+    // In the open window: block by block this would take 268 million steps.
+    volume.write(1 << 39, &content(1)).unwrap();
+    volume.write_zeroes(1 << 38, 1 << 20).unwrap();
+    let found = volume.extents(0, 1 << 40, usize::MAX).unwrap();
+    let lengths: Vec<u64> = found.iter().map(|extent| extent.length_bytes).collect();
+    assert_eq!(lengths, [1 << 39, 4096, (1 << 39) - 4096]);
+}

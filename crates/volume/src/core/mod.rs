@@ -262,9 +262,9 @@ impl Core {
         usage
     }
 
-    /// Whether nothing is in the open window.
-    pub(crate) fn is_window_empty(&self) -> bool {
-        self.buffer.is_empty()
+    /// Whether the open window has bytes of a block of a range.
+    pub(crate) fn has_bytes_in(&self, range: std::ops::Range<u64>) -> bool {
+        self.buffer.has_bytes_in(range)
     }
 
     /// What the open window says of a block.

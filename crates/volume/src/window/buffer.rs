@@ -4,7 +4,8 @@
 //! sent them. A later change of a block takes the place of an earlier one and moves to the end. Leave:
 //! what is left, in order. Reads look here first.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::address::{BLOCK_BYTES, Lba};
 use crate::fingerprint::Fingerprint;
@@ -53,8 +54,9 @@ pub struct WindowBuffer {
     changes: Vec<Change>,
     bytes: Vec<u8>,
     /// Change that wrote a block last.
-    written: HashMap<u64, u32>,
-    unmaps: usize,
+    written: BTreeMap<u64, u32>,
+    /// Ranges of zeros, at most [`UNMAPS_MAX`] and one.
+    unmaps: Vec<Range<u64>>,
     /// Blocks of ranges of zeros.
     unmapped_blocks: u64,
 }
@@ -67,8 +69,8 @@ impl WindowBuffer {
             capacity,
             changes: Vec::new(),
             bytes: Vec::with_capacity(capacity * BLOCK_BYTES),
-            written: HashMap::new(),
-            unmaps: 0,
+            written: BTreeMap::new(),
+            unmaps: Vec::new(),
             unmapped_blocks: 0,
         }
     }
@@ -76,7 +78,7 @@ impl WindowBuffer {
     /// Whether it must be closed before another change.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.bytes.len() >= self.capacity * BLOCK_BYTES || self.unmaps >= UNMAPS_MAX
+        self.bytes.len() >= self.capacity * BLOCK_BYTES || self.unmaps.len() >= UNMAPS_MAX
     }
 
     /// Whether nothing is in it.
@@ -130,16 +132,12 @@ impl WindowBuffer {
     pub fn unmap(&mut self, lba: Lba, blocks: u64) {
         assert!(!self.is_full());
         let range = lba.0..lba.0 + blocks;
-        let changes = &mut self.changes;
-        self.written.retain(|block, change| {
-            let stays = !range.contains(block);
-            if !stays {
-                changes[*change as usize] = Change::Gone;
-            }
-            stays
-        });
+        while let Some((&block, &change)) = self.written.range(range.clone()).next() {
+            self.changes[change as usize] = Change::Gone;
+            self.written.remove(&block);
+        }
         self.changes.push(Change::Unmap { lba, blocks });
-        self.unmaps += 1;
+        self.unmaps.push(range);
         self.unmapped_blocks += blocks;
     }
 
@@ -156,16 +154,16 @@ impl WindowBuffer {
             }
             return Buffered::Bytes(self.bytes_at(place));
         }
-        if self.unmaps > 0 {
-            let covers = |change: &Change| {
-                matches!(change, Change::Unmap { lba: first, blocks }
-                    if (first.0..first.0 + blocks).contains(&lba.0))
-            };
-            if self.changes.iter().any(covers) {
-                return Buffered::Zeros;
-            }
+        if self.unmaps.iter().any(|range| range.contains(&lba.0)) {
+            return Buffered::Zeros;
         }
         Buffered::Untouched
+    }
+
+    /// Whether it has bytes of a block of a range.
+    #[must_use]
+    pub fn has_bytes_in(&self, range: Range<u64>) -> bool {
+        self.written.range(range).next().is_some()
     }
 
     /// What is in it, in order.
@@ -186,7 +184,7 @@ impl WindowBuffer {
         self.changes.clear();
         self.bytes.clear();
         self.written.clear();
-        self.unmaps = 0;
+        self.unmaps.clear();
         self.unmapped_blocks = 0;
     }
 }
