@@ -8,6 +8,7 @@
 //! in steps, between which the volume is used, and how far it got is stored with every commit.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::address::{Lba, Reference};
 use crate::backing::Backing;
@@ -18,7 +19,7 @@ use crate::page::{
     read_u16, read_u32, read_u64, seal,
 };
 use crate::superblock::{GENERATION_PAGES_MAX, Superblock};
-use crate::tables::{MapTree, TableKind, read_map_tree, tree_shape};
+use crate::tables::{MapTree, TableKind, read_map_leaf, read_map_tree, tree_shape};
 
 /// Number in checksums of the pages of the list.
 const LIST_TABLE: u8 = 20;
@@ -459,12 +460,12 @@ impl Core {
         self.tables.retire(pages);
     }
 
-    /// Blocks of the disk that differ between a pinned generation and a newer one, or the disk as it is now.
-    pub(crate) fn changed_ranges(
+    /// A pinned generation beside a newer one, or the disk as it is now.
+    pub(crate) fn comparison(
         &mut self,
         from: u32,
         to: Option<u32>,
-    ) -> Result<Vec<Range<u64>>, VolumeError> {
+    ) -> Result<Comparison, VolumeError> {
         let (old, old_blocks) = self.generation_tree(from)?;
         let (new, new_blocks) = match to {
             Some(number) => self.generation_tree(number)?,
@@ -476,29 +477,57 @@ impl Core {
                 (self.tables.map_tree(), self.settings().logical_blocks())
             }
         };
+        Ok(Comparison {
+            backing: Arc::clone(&self.backing),
+            old,
+            new,
+            blocks: new_blocks.max(old_blocks),
+        })
+    }
+}
+
+/// Two trees of the mapping that are compared. Pages of pinned ones stay where they are, so nobody has to be held up for
+/// that.
+pub(crate) struct Comparison {
+    backing: Arc<dyn Backing>,
+    old: MapTree,
+    new: MapTree,
+    blocks: u64,
+}
+
+impl Comparison {
+    /// Calls `visit` with ranges of blocks of the disk that differ: ascending, apart from each other.
+    pub(crate) fn visit(
+        &self,
+        visit: &mut dyn FnMut(Range<u64>) -> Result<(), VolumeError>,
+    ) -> Result<(), VolumeError> {
         let per_page = entries_per_page(8);
-        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let mut open: Option<Range<u64>> = None;
         let mut bytes = [[0; crate::address::BLOCK_BYTES]; 2];
-        for page in 0..new.leaves.len().max(old.leaves.len()) {
+        for page in 0..self.new.leaves.len().max(self.old.leaves.len()) {
             let place = |tree: &MapTree| tree.leaves.get(page).copied().unwrap_or_default();
-            let (before, after) = (place(&old), place(&new));
+            let (before, after) = (place(&self.old), place(&self.new));
             if before == after {
                 continue;
             }
-            self.tables.read_map_leaf(page, before, &mut bytes[0])?;
-            self.tables.read_map_leaf(page, after, &mut bytes[1])?;
+            read_map_leaf(&*self.backing, page, before, &mut bytes[0])?;
+            read_map_leaf(&*self.backing, page, after, &mut bytes[1])?;
             let pairs = page_references(&bytes[0]).zip(page_references(&bytes[1]));
             for (number, (before, after)) in pairs.enumerate() {
                 let lba = (page * per_page + number) as u64;
-                if before == after || lba >= new_blocks.max(old_blocks) {
+                if before == after || lba >= self.blocks {
                     continue;
                 }
-                match ranges.last_mut() {
-                    Some(last) if last.end == lba => last.end += 1,
-                    _ => ranges.push(lba..lba + 1),
+                match &mut open {
+                    Some(range) if range.end == lba => range.end += 1,
+                    _ => {
+                        if let Some(range) = open.replace(lba..lba + 1) {
+                            visit(range)?;
+                        }
+                    }
                 }
             }
         }
-        Ok(ranges)
+        open.map_or(Ok(()), visit)
     }
 }

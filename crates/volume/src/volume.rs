@@ -281,14 +281,52 @@ impl Volume {
         from: u32,
         to: Option<u32>,
     ) -> Result<Vec<Range<u64>>, VolumeError> {
-        let _alone = lock(&self.pinning);
-        self.commit_ahead()?;
+        let mut ranges = Vec::new();
+        self.visit_changes(from, to, &mut |range| {
+            ranges.push(range);
+            Ok(())
+        })?;
+        Ok(ranges)
+    }
+
+    /// Calls `visit` with the ranges of [`changed_ranges`](Self::changed_ranges), ascending. Between two pinned
+    /// generations the volume is not held up meanwhile, and no range is in memory but the one that is visited.
+    ///
+    /// # Errors
+    /// When there is no such generation, or one is removed meanwhile, or trees can't be read; and those
+    /// of `visit`.
+    pub fn visit_changes(
+        &self,
+        from: u32,
+        to: Option<u32>,
+        visit: &mut dyn FnMut(Range<u64>) -> Result<(), VolumeError>,
+    ) -> Result<(), VolumeError> {
+        // Of the mapping as it is most is committed beside clients.
+        let _alone = to.is_none().then(|| lock(&self.pinning));
+        if to.is_none() {
+            self.commit_ahead()?;
+        }
         let block = BLOCK_BYTES as u64;
-        let ranges = self.core().changed_ranges(from, to)?;
-        Ok(ranges
-            .into_iter()
-            .map(|range| range.start * block..range.end * block)
-            .collect())
+        let mut visit = |range: Range<u64>| visit(range.start * block..range.end * block);
+        let mut core = self.core();
+        let comparison = core.comparison(from, to)?;
+        let Some(to) = to else {
+            // Pages of the mapping as it is may be written over; whoever visits may take long.
+            let mut ranges = Vec::new();
+            comparison.visit(&mut |range| {
+                ranges.push(range);
+                Ok(())
+            })?;
+            drop(core);
+            return ranges.into_iter().try_for_each(visit);
+        };
+        drop(core);
+        let outcome = comparison.visit(&mut visit);
+        // What was read of a tree that is gone means nothing, be it damage.
+        let core = self.core();
+        core.check_pinned(from)?;
+        core.check_pinned(to)?;
+        outcome
     }
 
     /// Recomputes references, zones and index from what is stored, and compares; with `read_data` every

@@ -211,3 +211,75 @@ fn who_speaks_otherwise_is_cut_off() {
     assert_eq!(answer[4], 1);
     served.client().status().unwrap();
 }
+
+#[test]
+fn who_does_not_take_an_answer_holds_nobody_up() {
+    use std::io::Write;
+    let mut served = Served::new();
+    served.volume.write(0, &vec![3; 8 << 20]).unwrap();
+    let pinned = served.volume.pin().unwrap();
+    let frame = |verb: u8, numbers: &[u64]| {
+        let mut frame = (numbers.len() as u32 * 8 + 1).to_le_bytes().to_vec();
+        frame.push(verb);
+        for number in numbers {
+            frame.extend_from_slice(&number.to_le_bytes());
+        }
+        frame
+    };
+    let socket = socket_path(&served.path()).unwrap();
+    let mut stalled = Vec::new();
+    for _ in 0..10 {
+        let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        stream.write_all(&frame(1, &[1])).unwrap();
+        let reading = frame(9, &[u64::from(pinned), 0, 4 << 20]);
+        stream.write_all(&reading).unwrap();
+        // Half a request.
+        stream.write_all(&reading[..7]).unwrap();
+        stalled.push(stream);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    served.client().status().unwrap();
+    served.volume.write(0, &block(1)).unwrap();
+    let server = served.server.take();
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        drop(server);
+        done.send(()).unwrap();
+    });
+    is_done
+        .recv_timeout(std::time::Duration::from_secs(20))
+        .expect("the server ends");
+}
+
+#[test]
+fn requests_that_can_not_be_are_refused() {
+    use std::io::{Read, Write};
+    let served = Served::new();
+    served.volume.write(0, &vec![3; 1 << 20]).unwrap();
+    let pinned = u64::from(served.volume.pin().unwrap());
+    let socket = socket_path(&served.path()).unwrap();
+    let numbers = [0, 1, pinned, 511, 4096, 64 << 20, (64 << 20) - 512, u64::MAX, u64::MAX - 4095];
+    for verb in [7u8, 8, 9] {
+        for first in [pinned, 99, u64::MAX] {
+            for second in numbers {
+                for third in numbers {
+                    let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+                    let mut bytes = vec![9, 0, 0, 0, 1];
+                    bytes.extend_from_slice(&1u64.to_le_bytes());
+                    bytes.extend_from_slice(&33u32.to_le_bytes());
+                    bytes.push(verb);
+                    for number in [first, second, third, 3] {
+                        bytes.extend_from_slice(&number.to_le_bytes());
+                    }
+                    stream.write_all(&bytes).unwrap();
+                    stream.shutdown(std::net::Shutdown::Write).unwrap();
+                    let _ = stream.read_to_end(&mut Vec::new());
+                }
+            }
+        }
+    }
+    // No thread died of it: all places are free again.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let clients: Vec<Client> = (0..16).map(|_| served.client()).collect();
+    assert_eq!(clients.len(), 16);
+}

@@ -119,16 +119,30 @@ impl Client {
         from: u32,
         to: Option<u32>,
     ) -> Result<Vec<Range<u64>>, ControlError> {
+        let mut ranges = Vec::new();
+        self.visit_changes(from, to, &mut |range| ranges.push(range))?;
+        Ok(ranges)
+    }
+
+    /// Calls `visit` with the ranges of [`changed_ranges`](Self::changed_ranges) as they come.
+    ///
+    /// # Errors
+    /// As [`status`](Self::status); then what was visited means nothing.
+    pub fn visit_changes(
+        &mut self,
+        from: u32,
+        to: Option<u32>,
+        visit: &mut dyn FnMut(Range<u64>),
+    ) -> Result<(), ControlError> {
         let to = to.map_or(u64::MAX, u64::from);
         let body = Body::default().number(u64::from(from)).number(to).0;
         wire::send(&mut self.stream, Verb::Changed as u8, &body)?;
-        let mut ranges = Vec::new();
         loop {
-            let mut part = wire::ranges(&self.answer()?)?;
+            let part = wire::ranges(&self.answer()?)?;
             if part.is_empty() {
-                return Ok(ranges);
+                return Ok(());
             }
-            ranges.append(&mut part);
+            part.into_iter().for_each(&mut *visit);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::Shutdown;
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -246,10 +247,7 @@ impl Connection<'_> {
             Verb::Generations => wire::put_generations(&volume.generations()),
             Verb::Changed => {
                 let (from, to) = (fields.number_u32()?, fields.number()?);
-                let ranges = volume.changed_ranges(from, u32::try_from(to).ok())?;
-                for part in ranges.chunks(RANGES_PER_FRAME) {
-                    wire::send(&mut self.stream, DONE, &wire::put_ranges(part))?;
-                }
+                self.send_changes(from, u32::try_from(to).ok())?;
                 wire::put_ranges(&[])
             }
             Verb::Extents => {
@@ -272,6 +270,28 @@ impl Connection<'_> {
             Verb::Check => wire::put_check(&volume.check(fields.number()? != 0)?),
             Verb::Compact => wire::put_compaction(&volume.compact()?),
         })
+    }
+
+    /// Sends ranges as they are found.
+    fn send_changes(&mut self, from: u32, to: Option<u32>) -> Result<(), VolumeError> {
+        let stream = &mut self.stream;
+        let mut send = |part: &[Range<u64>]| {
+            wire::send(stream, DONE, &wire::put_ranges(part))
+                .map_err(VolumeError::io("sending what changed"))
+        };
+        let mut part = Vec::new();
+        self.shared.volume.visit_changes(from, to, &mut |range| {
+            part.push(range);
+            if part.len() == RANGES_PER_FRAME {
+                send(&part)?;
+                part.clear();
+            }
+            Ok(())
+        })?;
+        match part.is_empty() {
+            true => Ok(()),
+            false => send(&part),
+        }
     }
 
     /// The disk of a pinned generation, which others can't remove from now on.

@@ -322,22 +322,35 @@ impl Tables {
         Ok(())
     }
 
-    /// Reads a page of entries of a tree of the mapping that is not the current one.
+    /// As [`read_map_leaf`].
     ///
     /// # Errors
-    /// When it can't be read, or is not what was written.
+    /// As there.
     pub fn read_map_leaf(
         &self,
         page: usize,
         place: Reference,
         bytes: &mut PageBytes,
     ) -> Result<(), VolumeError> {
-        match place.pba() {
-            Some(pba) => read_page(&*self.backing, pba, TableKind::Map.leaf(page as u64), bytes),
-            None => {
-                bytes.fill(0);
-                Ok(())
-            }
+        read_map_leaf(&*self.backing, page, place, bytes)
+    }
+}
+
+/// Reads a page of entries of a tree of the mapping that is not the current one.
+///
+/// # Errors
+/// When it can't be read, or is not what was written.
+pub fn read_map_leaf(
+    backing: &dyn Backing,
+    page: usize,
+    place: Reference,
+    bytes: &mut PageBytes,
+) -> Result<(), VolumeError> {
+    match place.pba() {
+        Some(pba) => read_page(backing, pba, TableKind::Map.leaf(page as u64), bytes),
+        None => {
+            bytes.fill(0);
+            Ok(())
         }
     }
 }

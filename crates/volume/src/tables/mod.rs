@@ -17,7 +17,7 @@ mod io;
 mod layout;
 
 pub use freezing::{Frozen, FrozenPage};
-pub use io::{PageSink, read_map_tree};
+pub use io::{PageSink, read_map_leaf, read_map_tree};
 pub use layout::{DIRECTORY_ENTRIES, MapTree, TableKind, tree_shape};
 
 use std::sync::Arc;
