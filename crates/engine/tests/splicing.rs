@@ -4,17 +4,21 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use chunking::{Algorithm, Chunker, KeyMaterial, Parameters};
 use common::{engine_on, noise, small_settings, text};
-use engine::fingerprint::CheckValue;
-use engine::object::{MemoryStore, ObjectKey, ObjectKind, ObjectStore};
-use engine::pipeline::{EarlierStream, SparseExtent, SparseStream, WriteError};
+use engine::fingerprint::{CheckValue, Fingerprinter};
+use engine::format::Vault;
+use engine::object::{MemoryStore, ObjectId, ObjectKey, ObjectKind, ObjectStore};
+use engine::pipeline::{DeltaSettings, EarlierStream, SparseExtent, SparseStream, WriteError};
 use engine::recipe::{Recipe, Run};
 use engine::{Engine, rewriting::Rewriting};
 use proptest::prelude::*;
+use zeroize::Zeroizing;
 
 const BLOCK: usize = 4096;
 
@@ -165,16 +169,30 @@ fn chunks(engine: &Engine, recipe: &Recipe) -> (Vec<String>, CheckValue) {
 
 /// That what was stored is the disk, and cut as it is when it is read in full.
 fn assert_is_disk(engine: &Engine, stored: &Stored, disk: &Disk) {
+    let alone = engine_on(Arc::new(MemoryStore::new()), small_settings(1), false);
+    assert_is_disk_as_on(&alone, engine, stored, disk);
+}
+
+/// That what was stored is the disk, and the check value that of its chunks. Gives them.
+fn assert_holds_disk(engine: &Engine, stored: &Stored, disk: &Disk) -> Vec<String> {
     let mut bytes = Vec::new();
     let mut stream = engine.reader().unwrap().stream(&stored.recipe);
     io::Read::read_to_end(&mut stream, &mut bytes).unwrap();
     assert!(bytes == disk.bytes(), "what was stored is the disk");
-    let (spliced, check) = chunks(engine, &stored.recipe);
+    let (chunks, check) = chunks(engine, &stored.recipe);
     assert_eq!(check, stored.check);
-    let alone = engine_on(Arc::new(MemoryStore::new()), small_settings(1), false);
-    let full = store(&alone, &mut disk.clone(), None);
-    let (full_chunks, full_check) = chunks(&alone, &full.recipe);
-    assert_eq!(spliced, full_chunks);
+    chunks
+}
+
+/// That what was stored is the disk, and cut as it is when it is read in full on an engine that holds nothing else.
+fn assert_is_disk_as_on(alone: &Engine, engine: &Engine, stored: &Stored, disk: &Disk) {
+    let spliced = assert_holds_disk(engine, stored, disk);
+    let full = store(alone, &mut disk.clone(), None);
+    let (full_chunks, full_check) = chunks(alone, &full.recipe);
+    let same = spliced.iter().zip(&full_chunks);
+    let same = same.take_while(|(one, other)| one == other).count();
+    let differ = (spliced.get(same), full_chunks.get(same));
+    assert_eq!(differ, (None, None), "chunk {same}");
     assert_eq!(stored.check, full_check);
 }
 
@@ -350,4 +368,111 @@ fn it_goes_together_with_rewriting() {
     let changed = disk.changed_since(&earlier);
     let second = store(&engine, &mut disk, Some((&first.recipe, &changed)));
     assert_is_disk(&engine, &second, &disk);
+}
+
+/// An engine that cuts by `algorithm`; nothing where such chunks can't be.
+fn engine_cutting_by(algorithm: Algorithm) -> Option<Engine> {
+    let parameters = Parameters {
+        min_bytes: 512,
+        avg_bytes: 2048,
+        max_bytes: 16_384,
+        ..Parameters::new(algorithm)
+    };
+    let chunker = Chunker::new(&parameters, KeyMaterial::Unkeyed).ok()?;
+    let secrets = BTreeMap::from([(1, Zeroizing::new([7; 32]))]);
+    Some(Engine::new(
+        Arc::new(MemoryStore::new()),
+        Vault::new(ObjectId([1; 16]), secrets, false),
+        Fingerprinter::new(&[9; 32]),
+        chunker,
+        small_settings(1),
+    ))
+}
+
+/// Changes that are the same for a seed.
+fn changes(seed: u64) -> impl Iterator<Item = Change> {
+    let numbers = noise(seed, 160);
+    (0..20).map(move |at| {
+        let number = |byte: usize| usize::from(numbers[at * 8 + byte]);
+        let (first, blocks) = (number(0) * 256 + number(1), 1 + number(2) % 30);
+        match number(3) % 8 {
+            0..=4 => Change::Write {
+                first,
+                blocks,
+                seed: seed * 1000 + at as u64,
+            },
+            5 => Change::Same { first, blocks },
+            6 => Change::Trim { first, blocks },
+            _ => Change::Grow { blocks },
+        }
+    })
+}
+
+/// Those that judge a cut by what is behind it, too.
+const LOOKING_BEHIND_A_CUT: [Algorithm; 3] = [Algorithm::Ae, Algorithm::Maxp, Algorithm::Tttd];
+
+#[test]
+fn all_chunkers_cut_as_they_do_when_all_is_read() {
+    for info in chunking::ALGORITHMS {
+        let Some(engine) = engine_cutting_by(info.algorithm) else {
+            continue;
+        };
+        let mut disk = Disk::new(600);
+        disk.write(10, &noise(3, 250 * BLOCK));
+        disk.write(300, &text(4, 200 * BLOCK));
+        let mut before = store(&engine, &mut disk, None);
+        for round in 0..3 {
+            let earlier = disk.clone();
+            changes(round + 1).for_each(|change| change.apply(&mut disk));
+            let changed = disk.changed_since(&earlier);
+            let stored = store(&engine, &mut disk, Some((&before.recipe, &changed)));
+            println!("{}, round {round}", info.name);
+            if LOOKING_BEHIND_A_CUT.contains(&info.algorithm) {
+                assert_holds_disk(&engine, &stored, &disk);
+            } else {
+                let alone = engine_cutting_by(info.algorithm).unwrap();
+                assert_is_disk_as_on(&alone, &engine, &stored, &disk);
+            }
+            before = stored;
+        }
+    }
+}
+
+#[test]
+fn images_in_many_pieces() {
+    for deltas in [None, Some(DeltaSettings::best())] {
+        let engine = engine_on(Arc::new(MemoryStore::new()), small_settings(2), true);
+        let engine = engine.with_deltas(deltas);
+        let mut disk = Disk::new(9000);
+        for at in (0..9000).step_by(2) {
+            disk.write(at, &noise(at as u64, BLOCK));
+        }
+        let mut before = store(&engine, &mut disk, None);
+        assert!(matches!(before.recipe, Recipe::Paged { .. }));
+        for round in 0..3 {
+            let earlier = disk.clone();
+            for at in (round..9000).step_by(7 + 90 * round) {
+                match at % 3 {
+                    0 => disk.trim(at..at + 1),
+                    1 => disk.write(at, &noise((9000 + at) as u64, BLOCK)),
+                    // Much like what was there.
+                    _ => {
+                        let mut block = noise(at as u64, BLOCK);
+                        block[100 + round] ^= 1;
+                        disk.write(at, &block);
+                    }
+                }
+            }
+            let changed = disk.changed_since(&earlier);
+            let stored = store(&engine, &mut disk, Some((&before.recipe, &changed)));
+            assert_is_disk(&engine, &stored, &disk);
+            before = stored;
+        }
+        // All of it at once.
+        let earlier = disk.clone();
+        disk.trim(0..9000);
+        let changed = disk.changed_since(&earlier);
+        let stored = store(&engine, &mut disk, Some((&before.recipe, &changed)));
+        assert_is_disk(&engine, &stored, &disk);
+    }
 }

@@ -10,7 +10,9 @@
 //! what it cut before, so earlier chunks are taken over, up to the one that touches the next change. An
 //! earlier chunk whose end touches a change is cut again, since something may go on there now where the
 //! stream, or what lay between two holes, ended before. So the chunks are those of a stream that was read in full, if
-//! the earlier one was cut by the same chunker; if not, cuts meet later.
+//! the earlier one was cut by the same chunker; if not, cuts meet later. (Chunkers that judge a cut by what is
+//! behind it, too, `ae`, `maxp` and `tttd`, may have cut otherwise just before a change. It is the same stream all the
+//! same.)
 //!
 //! Limits: read ahead of a cut is one largest chunk, which is what a change costs beside itself and the rest of its
 //! chunk. Of the earlier recipe a run and its container's metadata are in memory.
