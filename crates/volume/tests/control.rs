@@ -258,7 +258,17 @@ fn requests_that_can_not_be_are_refused() {
     served.volume.write(0, &vec![3; 1 << 20]).unwrap();
     let pinned = u64::from(served.volume.pin().unwrap());
     let socket = socket_path(&served.path()).unwrap();
-    let numbers = [0, 1, pinned, 511, 4096, 64 << 20, (64 << 20) - 512, u64::MAX, u64::MAX - 4095];
+    let numbers = [
+        0,
+        1,
+        pinned,
+        511,
+        4096,
+        64 << 20,
+        (64 << 20) - 512,
+        u64::MAX,
+        u64::MAX - 4095,
+    ];
     for verb in [7u8, 8, 9] {
         for first in [pinned, 99, u64::MAX] {
             for second in numbers {

@@ -55,7 +55,10 @@ fn use_disk(volume: &Volume, model: &Mutex<Model>, is_over: &AtomicBool, seed: u
             12 => volume.close_window().unwrap(),
             _ => {
                 let base = random.below(5000);
-                let data: Vec<u8> = range.clone().flat_map(|at| content(base + at % 9)).collect();
+                let data: Vec<u8> = range
+                    .clone()
+                    .flat_map(|at| content(base + at % 9))
+                    .collect();
                 volume.write(first * BLOCK as u64, &data).unwrap();
                 for at in range {
                     model[at as usize] = base + at % 9;

@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use engine::pipeline::{SparseExtent, SparseStream};
 use repository::snapshot::{DiskState, Snapshot};
 use repository::{BackupError, BackupOptions, BackupReport, DiskImage, EarlierImage, Repository};
-use volume::{Extent, ExtentKind, Generation, OwnerId};
+use volume::{Extent, ExtentKind, Generation, OwnerId, VolumeError};
 
 use crate::commands::volume::{Access, GenerationDisk, Place};
 use crate::names;
@@ -25,6 +25,9 @@ use crate::units;
 
 /// Extents that are asked for at once.
 const EXTENTS_AHEAD: u32 = 4096;
+
+/// Bytes of the disk that they are asked for: few extents may take many pages of the mapping to find.
+const EXTENTS_AHEAD_BYTES: u64 = 1 << 30;
 
 /// Ranges of changes that are kept apart at most: 64 MiB.
 const RANGES_MAX: usize = 4 << 20;
@@ -82,7 +85,7 @@ fn back_up_from(
     let is_saved = matches!(&outcome, Ok((Ok(report), _)) if report.is_written);
     let tidied = match is_saved {
         true => keep(session, access, &generation, owner),
-        false => access.unpin(generation.number),
+        false => access.give_up(generation.number),
     };
     let (report, changed_bytes) = outcome?;
     // The snapshot stands; what is left pinned takes room and does no harm.
@@ -117,8 +120,14 @@ fn save(
     };
     let earlier = match earlier {
         Some((snapshot, number)) => {
-            let changed = access.changed_ranges(number, Some(generation.number));
-            Some((snapshot, joined(changed.with_context(shown)?, RANGES_MAX)))
+            let mut changed = Changes::new(RANGES_MAX);
+            let visit = &mut |range| changed.push(range);
+            match access.visit_changes(number, Some(generation.number), visit) {
+                Ok(()) => Some((snapshot, changed.ranges)),
+                // Another backup is done meanwhile, and removed it.
+                Err(VolumeError::NoGeneration(_)) => None,
+                Err(error) => return Err(error).with_context(shown),
+            }
         }
         None => None,
     };
@@ -131,6 +140,7 @@ fn save(
             "{} changed since the image before.",
             units::bytes(bytes)
         )),
+        None if options.force => session.output.note("All of the disk is read."),
         None => session
             .output
             .note("There is no image to start from: all of the disk is read."),
@@ -214,19 +224,37 @@ fn image_path(volume: &Path, name: Option<&[u8]>) -> PathBuf {
 }
 
 /// At most so many ranges, by joining those that are closest: what lies between counts as changed, too.
-fn joined(mut ranges: Vec<Range<u64>>, ranges_max: usize) -> Vec<Range<u64>> {
-    let mut gap_bytes = 64 << 10;
-    while ranges.len() > ranges_max {
-        ranges.dedup_by(|next, range| {
-            let is_close = next.start - range.end <= gap_bytes;
-            if is_close {
-                range.end = next.end;
-            }
-            is_close
-        });
-        gap_bytes *= 2;
+struct Changes {
+    ranges: Vec<Range<u64>>,
+    ranges_max: usize,
+    /// Ranges that are at most so far apart are joined next.
+    gap_bytes: u64,
+}
+
+impl Changes {
+    fn new(ranges_max: usize) -> Self {
+        Self {
+            ranges: Vec::new(),
+            ranges_max,
+            gap_bytes: 64 << 10,
+        }
     }
-    ranges
+
+    /// Adds a range behind those before.
+    fn push(&mut self, range: Range<u64>) {
+        self.ranges.push(range);
+        while self.ranges.len() > self.ranges_max {
+            let gap_bytes = self.gap_bytes;
+            self.ranges.dedup_by(|next, range| {
+                let is_close = next.start - range.end <= gap_bytes;
+                if is_close {
+                    range.end = next.end;
+                }
+                is_close
+            });
+            self.gap_bytes *= 2;
+        }
+    }
 }
 
 /// A pinned generation as a stream.
@@ -262,8 +290,8 @@ impl SparseStream for GenerationStream<'_> {
             Some(known) => known,
             None => {
                 let sector = offset - offset % 4096;
-                let left = self.size_bytes - sector;
-                self.extents = self.disk.extents(sector, left, EXTENTS_AHEAD)?;
+                let ahead = EXTENTS_AHEAD_BYTES.min(self.size_bytes - sector);
+                self.extents = self.disk.extents(sector, ahead, EXTENTS_AHEAD)?;
                 self.extents_start = sector;
                 let known = self.known_at(offset);
                 known.ok_or_else(|| io::Error::other("the volume says nothing of a place"))?
@@ -296,7 +324,8 @@ impl SparseStream for GenerationStream<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{image_path, joined};
+    use super::{Changes, image_path};
+    use std::ops::Range;
     use std::path::Path;
 
     #[test]
@@ -311,6 +340,11 @@ mod tests {
     fn ranges_are_joined_as_far_as_need_be() {
         let mib = 1 << 20;
         let ranges = vec![0..4096, 8192..12_288, mib..2 * mib, 9 * mib..10 * mib];
+        let joined = |ranges: Vec<Range<u64>>, ranges_max| {
+            let mut changes = Changes::new(ranges_max);
+            ranges.into_iter().for_each(|range| changes.push(range));
+            changes.ranges
+        };
         assert_eq!(joined(ranges.clone(), 4), ranges);
         assert_eq!(
             joined(ranges.clone(), 3),

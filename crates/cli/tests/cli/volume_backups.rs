@@ -224,3 +224,82 @@ fn what_can_not_be_backed_up_is_told() {
     Run::new(&mut elsewhere).expect(10);
     assert_eq!(generations(&sandbox), []);
 }
+
+#[test]
+fn repositories_and_files_do_not_get_in_each_others_way() {
+    let (sandbox, mut image) = place();
+    let disk = sandbox.text("disk.1fv");
+    let elsewhere = |arguments: &[&str]| {
+        let mut command = sandbox.command(arguments);
+        command.env("ONEFOLD_REPO", sandbox.path("elsewhere"));
+        Run::new(&mut command).expect(0)
+    };
+    elsewhere(&["init", "--no-encryption", "-q"]);
+    let is_elsewhere = |image: &[u8]| {
+        let dumped = elsewhere(&["dump", "latest", &sandbox.text("disk.img")]);
+        assert!(dumped.stdout_bytes == image, "the latest image is the disk");
+    };
+    summary(&sandbox, &[]);
+    write(&disk, &mut image, &[(3, 1)]);
+    elsewhere(&["backup", "--volume", &disk]);
+    is_elsewhere(&image);
+    write(&disk, &mut image, &[(20, 2)]);
+    assert_eq!(summary(&sandbox, &[])["bytes_changed"], 3 * MIB);
+    assert_latest_is(&sandbox, &image);
+    assert_eq!(generations(&sandbox).len(), 2);
+    // A file where the image seems to be.
+    let other = noise(MIB, 99);
+    sandbox.write("disk.img", &other);
+    sandbox.ok(&["backup", &sandbox.text("disk.img")]);
+    assert_latest_is(&sandbox, &other);
+    sandbox.ok(&["volume", "grow", &disk, "--size", "80MiB"]);
+    image.resize(80 * MIB, 0);
+    write(&disk, &mut image, &[(30, 1), (78, 2)]);
+    assert_eq!(summary(&sandbox, &[])["bytes_changed"], 3 * MIB);
+    assert_latest_is(&sandbox, &image);
+    sandbox.ok(&["backup", &sandbox.text("disk.img")]);
+    assert_latest_is(&sandbox, &other);
+    let server = Server::start(&sandbox, &[&disk]);
+    elsewhere(&["backup", "--volume", &disk]);
+    is_elsewhere(&image);
+    assert_eq!(generations(&sandbox).len(), 2);
+    server.end();
+    sandbox.ok(&["check", "--read-data"]);
+    elsewhere(&["check", "--read-data"]);
+}
+
+#[test]
+fn who_is_killed_leaves_nothing_that_stays() {
+    let (sandbox, mut image) = place();
+    let disk = sandbox.text("disk.1fv");
+    summary(&sandbox, &[]);
+    for is_server_killed in [false, true] {
+        write(&disk, &mut image, &[(20, 8)]);
+        let before = generations(&sandbox);
+        let server = Server::start(&sandbox, &[&disk]);
+        let mut client = volume::control::Client::connect(Path::new(&disk));
+        let client = client.as_mut().unwrap().as_mut().unwrap();
+        let mut backup = sandbox.command(&["backup", "--volume", &disk]);
+        let mut backup = backup.spawn().unwrap();
+        while client.generations().unwrap().len() < 2 {
+            assert_eq!(backup.try_wait().unwrap(), None, "it did not end before");
+        }
+        if is_server_killed {
+            server.kill();
+            assert_eq!(backup.wait().unwrap().code(), Some(1));
+            assert_eq!(generations(&sandbox).len(), 2);
+        } else {
+            backup.kill().unwrap();
+            backup.wait().unwrap();
+            while client.generations().unwrap().len() > 1 {
+                std::thread::yield_now();
+            }
+            server.end();
+            assert_eq!(generations(&sandbox), before);
+        }
+        let next = summary(&sandbox, &[]);
+        assert_eq!(next["bytes_changed"], 8 * MIB);
+        assert_eq!(generations(&sandbox).len(), 1);
+        assert_latest_is(&sandbox, &image);
+    }
+}

@@ -32,6 +32,11 @@ impl Server {
         rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
         assert!(self.0.wait().unwrap().success());
     }
+
+    pub fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
 }
 
 fn has(program: &str) -> bool {

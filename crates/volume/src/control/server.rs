@@ -42,7 +42,6 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    is_ending: bool,
     connections: HashMap<u64, (UnixStream, Option<JoinHandle<()>>)>,
     /// How many connections use a generation.
     readers: HashMap<u32, usize>,
@@ -92,7 +91,6 @@ impl Drop for Server {
         let _ = acceptor.join();
         let connections = {
             let mut state = self.shared.state();
-            state.is_ending = true;
             std::mem::take(&mut state.connections)
         };
         for (stream, thread) in connections.into_values() {

@@ -72,6 +72,18 @@ impl Access {
         }
     }
 
+    /// Removes a generation that was pinned and is not kept.
+    pub fn give_up(&mut self, generation: u32) -> Result<(), VolumeError> {
+        match self {
+            Self::Own(volume) => volume.unpin(generation),
+            Self::Served(client) => {
+                // If it can't be asked, the generation goes with the connection.
+                let _ = client.unpin(generation);
+                Ok(())
+            }
+        }
+    }
+
     pub fn unpin(&mut self, generation: u32) -> Result<(), VolumeError> {
         match self {
             Self::Own(volume) => volume.unpin(generation),
@@ -86,14 +98,19 @@ impl Access {
         }
     }
 
-    pub fn changed_ranges(
+    /// Calls `visit` with ranges that differ, ascending. After an error they mean nothing.
+    pub fn visit_changes(
         &mut self,
         from: u32,
         to: Option<u32>,
-    ) -> Result<Vec<Range<u64>>, VolumeError> {
+        visit: &mut dyn FnMut(Range<u64>),
+    ) -> Result<(), VolumeError> {
         match self {
-            Self::Own(volume) => volume.changed_ranges(from, to),
-            Self::Served(client) => Ok(client.changed_ranges(from, to)?),
+            Self::Own(volume) => volume.visit_changes(from, to, &mut |range| {
+                visit(range);
+                Ok(())
+            }),
+            Self::Served(client) => Ok(client.visit_changes(from, to, visit)?),
         }
     }
 

@@ -1,5 +1,7 @@
 //! `onefold volume check`, `compact`, `grow`, and generations.
 
+use std::ops::Range;
+
 use clap::Args;
 use repository::timestamp::Timestamp;
 use volume::{Generation, OwnerId, Volume};
@@ -219,13 +221,13 @@ pub fn generations(
     for generation in of(path, volume.generations())? {
         let changed = match arguments.changes {
             true => {
-                let ranges = of(path, volume.changed_ranges(generation.number, None))?;
-                Some(
-                    ranges
-                        .iter()
-                        .map(|range| range.end - range.start)
-                        .sum::<u64>(),
-                )
+                let mut bytes = 0;
+                let mut visit = |range: Range<u64>| bytes += range.end - range.start;
+                of(
+                    path,
+                    volume.visit_changes(generation.number, None, &mut visit),
+                )?;
+                Some(bytes)
             }
             false => None,
         };
