@@ -154,6 +154,28 @@ fn what_is_damaged_of_the_image_before_is_read_again() {
 }
 
 #[test]
+fn nothing_new_rests_on_a_damaged_container() {
+    let store = Arc::new(MemoryStore::new());
+    let repository = create(Arc::clone(&store) as Arc<dyn ObjectStore>, true);
+    let progress = Progress::default();
+    let mut disk = disk();
+    let first = save(&repository, &mut disk, 1, None, &progress).expect("backed up");
+    let containers = store.keys().into_iter();
+    let containers = containers.filter(|key| key.kind == ObjectKind::Container);
+    for container in containers.take(3) {
+        // What says where its metadata are.
+        store.corrupt(&container, |bytes| {
+            *bytes.last_mut().expect("a byte") ^= 1;
+        });
+    }
+    let changed = [disk.change(3, 2 << 20, BLOCK)];
+    let earlier = Some((&first.snapshot, &changed[..]));
+    let second = save(&repository, &mut disk, 2, earlier, &progress).expect("backed up");
+    assert!(second.repository_warnings.len() >= 3);
+    assert_holds(&repository, &second.snapshot, &disk);
+}
+
+#[test]
 fn a_stop_leaves_no_snapshot() {
     let store = Arc::new(MemoryStore::new());
     let repository = create(Arc::clone(&store) as Arc<dyn ObjectStore>, false);
