@@ -145,9 +145,7 @@ impl RunningBackup<'_> {
     /// What the earlier image is in its snapshot; nothing, and a warning, when that is damaged.
     fn image_before(&mut self, earlier: &EarlierImage<'_>, writer: &Writer) -> Option<Entry> {
         let tree = SnapshotTree::new(self.parent_reader(writer), earlier.snapshot);
-        let Some(path) = earlier.snapshot.paths.first() else {
-            return None;
-        };
+        let path = earlier.snapshot.paths.first()?;
         match tree.entry(path) {
             Ok(entry) => entry.filter(|entry| entry.kind == EntryKind::File),
             Err(error) => {
