@@ -9,9 +9,9 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::container::{ContainerId, ContainerReader, ContainerSummary, ObjectMetadata};
+use engine::container::{ContainerId, ContainerSummary, ObjectMetadata};
 use engine::format::ObjectError;
-use engine::index::{RunBuilder, RunSet};
+use engine::index::{ObjectsToIndex, RunBuilder, RunSet};
 use engine::object::{ObjectKey, ObjectKind, ObjectStore};
 use engine::restore::{MetadataSink, read_metadata};
 
@@ -54,7 +54,9 @@ pub struct RepairIndexReport {
 struct Rebuild<'a> {
     store: &'a dyn ObjectStore,
     runs: &'a RunSet,
-    containers: &'a ContainerReader,
+    to_index: ObjectsToIndex<'a>,
+    /// Containers that were set aside.
+    aside: HashSet<ContainerId>,
     progress: &'a Progress,
     is_dry_run: bool,
     state: Mutex<State>,
@@ -100,12 +102,16 @@ impl Repository {
 
         let reader = engine.reader()?;
         let containers = reader.containers();
-        let aside_objects: HashSet<_> = aside.iter().map(|&id| object_of(containers, id)).collect();
+        // Of a container that was set aside and moved, what was intact lies among others.
+        let passed_over: HashSet<_> = aside.iter().map(|container| container.0).collect();
+        let remaps = containers.remaps();
+        let moved = runs.moved_uncovered(&remaps);
+        let to_index = ObjectsToIndex::new(&remaps, &moved);
         let mut objects: Vec<(ObjectKey, u64)> = Vec::new();
         self.store().list(ObjectKind::Container, &mut |id, bytes| {
             report.containers += 1;
             let key = ObjectKey::new(ObjectKind::Container, id);
-            if !runs.covered(ContainerId(id)) && !aside_objects.contains(&key) {
+            if to_index.contains(&runs, id) && !passed_over.contains(&id) {
                 objects.push((key, bytes));
             }
         })?;
@@ -114,7 +120,7 @@ impl Repository {
             .files_total
             .store(objects.len() as u64, Ordering::Relaxed);
         progress.is_total_known.store(true, Ordering::Relaxed);
-        for container in aside {
+        for &container in &aside {
             if !runs.covered(container) && !options.dry_run {
                 builder.cover(&runs, container)?;
             }
@@ -122,7 +128,8 @@ impl Repository {
         let rebuild = Rebuild {
             store: self.store(),
             runs: &runs,
-            containers,
+            to_index,
+            aside: aside.into_iter().collect(),
             progress,
             is_dry_run: options.dry_run,
             state: Mutex::new(State {
@@ -196,10 +203,6 @@ fn is_unusable(error: &ObjectError) -> bool {
     error.is_damage() || matches!(error, ObjectError::UnknownEpoch { .. })
 }
 
-fn object_of(containers: &ContainerReader, container: ContainerId) -> ObjectKey {
-    containers.remaps().object_of(container)
-}
-
 impl Rebuild<'_> {
     /// Writes what is gathered, tells what could not be read, and leaves the report.
     fn finish(self) -> Result<RepairIndexReport, RepositoryError> {
@@ -223,12 +226,18 @@ impl Rebuild<'_> {
     }
 
     fn take(&self, state: &mut State, key: ObjectKey, metadata: &ObjectMetadata, bytes: u64) {
-        let bytes = u32::try_from(bytes).unwrap_or(0);
         let mut is_indexed = false;
         for section in &metadata.sections {
-            if object_of(self.containers, section.id) != key || self.runs.covered(section.id) {
+            let id = section.id;
+            let is_wanted = self.to_index.is_wanted(self.runs, id, key.id);
+            if !is_wanted || self.aside.contains(&id) {
                 continue;
             }
+            // Runs note it of containers in objects of their own.
+            let bytes = match id.0 == key.id {
+                true => u32::try_from(bytes).unwrap_or(0),
+                false => 0,
+            };
             if !is_indexed && !self.is_dry_run {
                 // It may be of a run that died before it was durable; what an index run names must
                 // not go.

@@ -3,13 +3,15 @@
 //!
 //! [`ContainerBuilder`] puts groups in until the container is full (Eq. 4) and seals it;
 //! [`ContainerReader`] finds the metadata of a container, wherever its remap says it lies,
-//! and reads groups out of it; [`RemapSet`] knows what was moved.
+//! and reads groups out of it; [`RemapSet`] knows what was
+//! moved.
 
 mod builder;
 mod compression;
 mod delta_columns;
 mod groups;
 mod metadata;
+mod places;
 mod reader;
 mod remap;
 mod verify;
@@ -23,6 +25,7 @@ pub use delta_columns::{DELTA_DEPTH_MAX, Delta, DeltaMethod, Features, SUPER_FEA
 pub(crate) use groups::READ_BYTES_MAX;
 pub use groups::{ChunkPlaces, GroupOpener, GroupRead};
 pub use metadata::{CHUNK_BYTES_MAX, GROUP_BYTES_MAX, Group, ObjectMetadata, SLOTS_MAX, Section};
+pub use places::{FoundFront, SectionPlace};
 pub use reader::{ContainerReader, ContainerSummary, LoadedSection, MetadataReads, PADDING_PIECE};
 pub use remap::{Remap, RemapSet};
 pub use verify::FetchedObject;

@@ -1,20 +1,21 @@
 //! Reads containers: the metadata of an object and its sections (docs/format/v1.md, §6).
 //!
 //! One read of the object's tail usually brings the length tag and all the metadata. The metadata
-//! of recently used containers is kept, bounded in bytes. Groups: `groups.rs`; whole objects:
-//! `verify.rs`.
+//! of recently used containers is kept, bounded in bytes. Which object a container is looked for in:
+//! `places.rs`; groups: `groups.rs`; whole objects: `verify.rs`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::RemapSet;
 use super::metadata::{ObjectMetadata, Section};
-use super::{ContainerId, RemapSet};
+use super::places::{CurrentRemaps, SectionPlace};
 use crate::fingerprint::Fingerprinter;
 use crate::format::{
     DecodeError, InObject, LENGTH_TAG_BYTES, ObjectError, ObjectSealer, SEAL_TAG_BYTES, Vault,
 };
-use crate::object::{ObjectKey, ObjectStore, StoreError, Tail};
+use crate::object::{ObjectId, ObjectKey, ObjectStore, StoreError, Tail};
 
 /// Piece number of the padding.
 pub const PADDING_PIECE: u32 = 2;
@@ -70,9 +71,9 @@ pub(super) struct OpenObject {
 /// Reads the containers of one repository.
 pub struct ContainerReader {
     pub(super) store: Arc<dyn ObjectStore>,
-    vault: Arc<Vault>,
+    pub(super) vault: Arc<Vault>,
     fingerprinter: Arc<Fingerprinter>,
-    remaps: RemapSet,
+    pub(super) remaps: CurrentRemaps,
     cache: Mutex<SectionCache>,
     reads: AtomicU64,
     read_bytes: AtomicU64,
@@ -107,7 +108,7 @@ impl ContainerReader {
             store,
             vault,
             fingerprinter,
-            remaps,
+            remaps: CurrentRemaps::new(remaps),
             cache: Mutex::new(SectionCache::new(cache_bytes)),
             reads: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
@@ -123,61 +124,55 @@ impl ContainerReader {
         }
     }
 
-    /// The remaps it reads by.
-    #[must_use]
-    pub fn remaps(&self) -> &RemapSet {
-        &self.remaps
-    }
-
     /// The keys under which it verifies chunks.
     #[must_use]
     pub fn fingerprinter(&self) -> &Fingerprinter {
         &self.fingerprinter
     }
 
-    /// The section of a logical container.
+    /// The section of a logical container in one of its places. Where somebody knows how long the metadata
+    /// region of that object is, one read brings it and nothing else; a wrong length costs a second read.
     ///
     /// # Errors
-    /// When its object is missing, unreadable or damaged, or holds no such section.
-    pub fn section(&self, id: ContainerId) -> Result<Arc<LoadedSection>, ObjectError> {
-        self.section_of_length(id, None)
-    }
-
-    /// The same, where somebody knows how long the metadata region of the container's object is:
-    /// then one read brings it and nothing else. A wrong length costs a second read.
-    ///
-    /// # Errors
-    /// As [`ContainerReader::section`].
-    pub fn section_of_length(
+    /// When the object is missing, unreadable or damaged, or holds no such section.
+    pub fn section_in(
         &self,
-        id: ContainerId,
+        place: SectionPlace,
         metadata_bytes: Option<u32>,
     ) -> Result<Arc<LoadedSection>, ObjectError> {
-        if let Some(found) = self.lock_cache().get(id) {
+        if let Some(found) = self.lock_cache().get(place) {
             return Ok(found);
         }
-        let key = self.remaps.object_of(id);
+        let key = place.object_key();
         let open = self.open(key, metadata_bytes)?;
+        let remaps = self.remaps();
         let mut wanted = None;
         for section in open.metadata.sections {
-            let section_id = section.id;
+            let container = section.id;
             let loaded = Arc::new(LoadedSection {
                 object: key,
                 section: Arc::new(section),
                 sealer: Arc::clone(&open.sealer),
             });
-            if section_id == id {
-                wanted = Some(Arc::clone(&loaded));
-            }
-            if self.remaps.object_of(section_id) == key {
-                self.lock_cache().insert(section_id, loaded);
+            if container == place.container {
+                wanted = Some(loaded);
+            } else if remaps.is_place(container, key.id) {
+                self.lock_cache()
+                    .insert(SectionPlace { container, ..place }, loaded);
             }
         }
-        wanted.ok_or_else(|| ObjectError::Corrupt {
+        let wanted = wanted.ok_or_else(|| ObjectError::Corrupt {
             key,
             part: "metadata",
-            reason: DecodeError::new(format!("it does not hold container {id}")),
-        })
+            reason: DecodeError::new(format!("it does not hold container {}", place.container)),
+        })?;
+        self.lock_cache().insert(place, Arc::clone(&wanted));
+        Ok(wanted)
+    }
+
+    /// Forgets the metadata of an object.
+    pub(super) fn forget(&self, object: ObjectId) {
+        self.lock_cache().forget(object);
     }
 
     /// The metadata of an object, whatever containers it holds; nothing is cached.
@@ -280,8 +275,8 @@ struct SectionCache {
     limit_bytes: usize,
     used_bytes: usize,
     clock: u64,
-    sections: HashMap<ContainerId, (u64, Arc<LoadedSection>)>,
-    by_use: BTreeMap<u64, ContainerId>,
+    sections: HashMap<SectionPlace, (u64, Arc<LoadedSection>)>,
+    by_use: BTreeMap<u64, SectionPlace>,
 }
 
 impl SectionCache {
@@ -295,23 +290,23 @@ impl SectionCache {
         }
     }
 
-    fn get(&mut self, id: ContainerId) -> Option<Arc<LoadedSection>> {
+    fn get(&mut self, place: SectionPlace) -> Option<Arc<LoadedSection>> {
         self.clock += 1;
-        let (used, section) = self.sections.get_mut(&id)?;
+        let (used, section) = self.sections.get_mut(&place)?;
         self.by_use.remove(used);
         *used = self.clock;
-        self.by_use.insert(self.clock, id);
+        self.by_use.insert(self.clock, place);
         Some(Arc::clone(section))
     }
 
-    fn insert(&mut self, id: ContainerId, section: Arc<LoadedSection>) {
+    fn insert(&mut self, place: SectionPlace, section: Arc<LoadedSection>) {
         self.clock += 1;
         self.used_bytes += section.section.memory_bytes();
-        if let Some((used, old)) = self.sections.insert(id, (self.clock, section)) {
+        if let Some((used, old)) = self.sections.insert(place, (self.clock, section)) {
             self.by_use.remove(&used);
             self.used_bytes -= old.section.memory_bytes();
         }
-        self.by_use.insert(self.clock, id);
+        self.by_use.insert(self.clock, place);
         while self.used_bytes > self.limit_bytes && self.sections.len() > 1 {
             let Some((_, oldest)) = self.by_use.pop_first() else {
                 break;
@@ -320,5 +315,18 @@ impl SectionCache {
                 self.used_bytes -= section.section.memory_bytes();
             }
         }
+    }
+
+    /// Drops the sections of an object.
+    fn forget(&mut self, object: ObjectId) {
+        let (by_use, used_bytes) = (&mut self.by_use, &mut self.used_bytes);
+        self.sections.retain(|place, (used, section)| {
+            let stays = place.object != object;
+            if !stays {
+                by_use.remove(used);
+                *used_bytes -= section.section.memory_bytes();
+            }
+            stays
+        });
     }
 }

@@ -1,15 +1,16 @@
 //! Remaps: where logical containers lie that compaction moved (docs/format/v1.md, §7).
 //!
 //! Remaps are a grow-only set of (logical container, object, generation). Merging two sets is
-//! their union; of several entries for one logical container the highest generation wins,
-//! then the greatest object id. So every reader of the same set comes to the same answer,
-//! whatever the order in which it reads.
+//! their union. Of several *places* of one logical container the one of the highest generation comes
+//! first, then the one of the greatest object id; the container's own object is the last. A reader takes the first
+//! that exists and has the slot. So every reader of the same set comes to the same answer, whatever
+//! the order in which it reads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::ContainerId;
 use crate::format::{
-    DecodeError, Decoder, InObject, ObjectError, Vault, put_varint, read_document,
+    DecodeError, Decoder, InObject, ObjectError, Vault, put_varint, read_document, write_document,
 };
 use crate::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
 
@@ -36,6 +37,17 @@ impl Remap {
         out
     }
 
+    /// Stores it, durably, under a new id. The objects that it names must be durable before.
+    ///
+    /// # Errors
+    /// When the store does not take it.
+    pub fn store(&self, store: &dyn ObjectStore, vault: &Vault) -> Result<ObjectId, ObjectError> {
+        let id = ObjectId::random();
+        let key = ObjectKey::new(ObjectKind::Remap, id);
+        write_document(store, vault, key, &self.encode())?;
+        Ok(id)
+    }
+
     /// Reads the stored form.
     ///
     /// # Errors
@@ -58,11 +70,14 @@ impl Remap {
     }
 }
 
-/// All remaps of a repository, merged.
+/// All remaps of a repository, merged. Takes some 100 B for each container that was moved.
 #[derive(Debug, Clone, Default)]
 pub struct RemapSet {
-    places: HashMap<ContainerId, (u64, ObjectId)>,
+    /// Where moved containers lie beside their own objects: generation and object, the newest first.
+    places: HashMap<ContainerId, Vec<(u64, ObjectId)>>,
     generation: u64,
+    /// The remap objects that were read.
+    read: HashSet<ObjectId>,
 }
 
 impl RemapSet {
@@ -71,37 +86,95 @@ impl RemapSet {
     /// # Errors
     /// When one can't be read: without it, moved containers would seem to be missing.
     pub fn load(store: &dyn ObjectStore, vault: &Vault) -> Result<Self, ObjectError> {
-        let mut ids = Vec::new();
-        store.list(ObjectKind::Remap, &mut |id, _| ids.push(id))?;
-        let mut set = Self::default();
-        for id in ids {
+        let set = Self::default();
+        Ok(set.with_new(store, vault)?.unwrap_or_default())
+    }
+
+    /// The same set with the remap objects that it has not read yet; nothing when there are none.
+    ///
+    /// # Errors
+    /// As [`RemapSet::load`].
+    pub fn with_new(
+        &self,
+        store: &dyn ObjectStore,
+        vault: &Vault,
+    ) -> Result<Option<Self>, ObjectError> {
+        let mut new = Vec::new();
+        store.list(ObjectKind::Remap, &mut |id, _| {
+            if !self.read.contains(&id) {
+                new.push(id);
+            }
+        })?;
+        if new.is_empty() {
+            return Ok(None);
+        }
+        let mut set = self.clone();
+        for id in new {
             let key = ObjectKey::new(ObjectKind::Remap, id);
             let body = read_document(store, vault, key)?;
             set.merge(&Remap::decode(&body).in_object(key, "remap")?);
+            set.read.insert(id);
         }
-        Ok(set)
+        Ok(Some(set))
     }
 
     /// Takes in one more remap.
     pub fn merge(&mut self, remap: &Remap) {
         self.generation = self.generation.max(remap.generation);
         for &(logical, object) in &remap.moved {
-            let place = (remap.generation, object);
-            let entry = self.places.entry(logical).or_insert(place);
-            *entry = (*entry).max(place);
+            let places = self.places.entry(logical).or_default();
+            match places.iter_mut().find(|(_, known)| *known == object) {
+                Some((generation, _)) => *generation = remap.generation.max(*generation),
+                None => places.push((remap.generation, object)),
+            }
+            places.sort_unstable_by(|a, b| b.cmp(a));
         }
     }
 
-    /// The object that holds a logical container.
+    /// The remap that says of these containers that they were moved, after all that this set knows.
+    #[must_use]
+    pub fn next(&self, mut moved: Vec<(ContainerId, ObjectId)>) -> Remap {
+        moved.sort_unstable();
+        Remap {
+            generation: self.generation + 1,
+            moved,
+        }
+    }
+
+    /// The objects that a logical container may lie in, in the order in which readers try them.
+    pub fn places(&self, container: ContainerId) -> impl Iterator<Item = ObjectId> + '_ {
+        let moved = self.places.get(&container).map_or(&[][..], Vec::as_slice);
+        let has_own = moved.iter().any(|(_, object)| *object == container.0);
+        let own = (!has_own).then_some(container.0);
+        moved.iter().map(|(_, object)| *object).chain(own)
+    }
+
+    /// May that logical container lie in that object?
+    #[must_use]
+    pub fn is_place(&self, container: ContainerId, object: ObjectId) -> bool {
+        self.places(container).any(|place| place == object)
+    }
+
+    /// Is it named by a remap?
+    #[must_use]
+    pub fn is_moved(&self, container: ContainerId) -> bool {
+        self.places.contains_key(&container)
+    }
+
+    /// Every place that a remap names, in no order.
+    pub fn moved(&self) -> impl Iterator<Item = (ContainerId, ObjectId)> + '_ {
+        let all = self.places.iter();
+        all.flat_map(|(&container, places)| places.iter().map(move |&(_, at)| (container, at)))
+    }
+
+    /// The first place of a logical container.
     #[must_use]
     pub fn object_of(&self, container: ContainerId) -> ObjectKey {
-        match self.places.get(&container) {
-            Some((_, object)) => ObjectKey::new(ObjectKind::Container, *object),
-            None => container.own_object(),
-        }
+        let first = self.places(container).next();
+        ObjectKey::new(ObjectKind::Container, first.unwrap_or(container.0))
     }
 
-    /// The highest generation read; 0 when nothing was ever moved.
+    /// The highest generation read; 0 when nothing was ever moved or deleted.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -143,7 +216,7 @@ mod tests {
             let merged = |remaps: &[Remap]| {
                 let mut set = RemapSet::default();
                 remaps.iter().for_each(|remap| set.merge(remap));
-                (0..6).map(|n| set.object_of(ContainerId(id(n)))).collect::<Vec<_>>()
+                (0..6).map(|n| set.places(ContainerId(id(n))).collect()).collect::<Vec<Vec<_>>>()
             };
             let forward = merged(&remaps);
             remaps.reverse();
@@ -154,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_place_counts() {
+    fn the_newest_place_comes_first() {
         let logical = ContainerId(id(1));
         let mut set = RemapSet::default();
         assert_eq!(set.object_of(logical), logical.own_object());
@@ -165,6 +238,13 @@ mod tests {
             });
         }
         assert_eq!(set.object_of(logical).id, id(8));
+        let places: Vec<_> = set.places(logical).collect();
+        assert_eq!(places, [8, 7, 9, 1].map(id), "and its own object last");
+        assert!(set.is_moved(logical) && set.is_place(logical, id(9)));
+        assert!(!set.is_place(logical, id(2)));
+        assert_eq!(set.moved().count(), 3);
+        let next = set.next(vec![(ContainerId(id(5)), id(6)), (logical, id(4))]);
+        assert_eq!((next.generation, next.moved[0]), (3, (logical, id(4))));
         assert_eq!(set.generation(), 2);
     }
 }

@@ -6,16 +6,20 @@
 //! one that is there (one in 10¹⁴ where there are 200,000), it is looked for in the store, found
 //! missing and passed over.
 //!
-//! A chunk stored as a delta is there if all that it is made of is. That is looked at only where
-//! containers are known to be gone or set aside: otherwise they are all there.
+//! A logical container is there if one of its places is; a chunk, if one of these has its slot; and one stored as
+//! a delta if all that it is made of is. Slots and bases are looked at only where something may be *missing*: where
+//! containers are known to be gone, condemned or set aside, or a remap says that somebody compacted.
+//! Otherwise every container that is there has all of its slots, and their bases.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::hashing::AlreadyHashed;
-use crate::container::{ChunkAddress, ContainerReader, DELTA_DEPTH_MAX};
+use crate::container::{
+    ChunkAddress, ContainerId, ContainerReader, Delta, LoadedSection, RemapSet, SectionPlace, Slot,
+};
 use crate::object::ObjectId;
 
 type Ids = HashSet<u64, BuildHasherDefault<AlreadyHashed>>;
@@ -24,7 +28,7 @@ type Ids = HashSet<u64, BuildHasherDefault<AlreadyHashed>>;
 #[derive(Debug, Default)]
 pub struct LiveObjects {
     ids: RwLock<Ids>,
-    /// Is some container gone or set aside?
+    /// May some container be gone or set aside, or lack slots?
     has_gaps: AtomicBool,
 }
 
@@ -61,35 +65,91 @@ impl LiveObjects {
         self.change().insert(beginning(id));
     }
 
-    /// Some container is known to be gone.
+    /// Some container may be gone, or lack slots.
     pub(super) fn note_gap(&self) {
         self.has_gaps.store(true, Ordering::Relaxed);
     }
 
-    /// Are the containers there, and may they be used, of all that a chunk is made of, which is stored in
-    /// one that is there itself? Reads their metadata where some container is gone.
+    /// Is that logical container there, in an object that may be used?
     #[must_use]
-    pub fn has_bases(&self, containers: &ContainerReader, chunk: ChunkAddress) -> bool {
+    pub fn has_container(&self, remaps: &RemapSet, container: ContainerId) -> bool {
+        let ids = self.ids.read().unwrap_or_else(PoisonError::into_inner);
+        let mut places = remaps.places(container);
+        places.any(|object| ids.contains(&beginning(object)))
+    }
+
+    /// The chunk in the first place that is there and has it; nothing where it can't be read, either.
+    fn find(
+        &self,
+        containers: &ContainerReader,
+        chunk: ChunkAddress,
+    ) -> Option<(Arc<LoadedSection>, usize)> {
+        let container = chunk.container;
+        let remaps = containers.remaps();
+        let mut places = remaps.places(container);
+        places.find_map(|object| {
+            if !self.contains(object) {
+                return None;
+            }
+            let place = SectionPlace { container, object };
+            let loaded = containers.section_in(place, None).ok()?;
+            let found = loaded.section.chunk_in(chunk.slot)?;
+            Some((loaded, found))
+        })
+    }
+
+    /// Is a chunk there, and all that it is made of? Reads the metadata of containers where something may be
+    /// missing.
+    #[must_use]
+    pub fn has_chunk(&self, containers: &ContainerReader, chunk: ChunkAddress) -> bool {
+        self.has_chunks(containers, chunk.container, chunk.slot, 1)
+    }
+
+    /// The same of `count` chunks in consecutive slots from `first`.
+    #[must_use]
+    pub fn has_chunks(
+        &self,
+        containers: &ContainerReader,
+        container: ContainerId,
+        first: Slot,
+        count: u32,
+    ) -> bool {
         if !self.has_gaps.load(Ordering::Relaxed) {
-            return true;
+            return self.contains(container.0);
         }
-        let mut at = chunk;
-        let mut depth = DELTA_DEPTH_MAX + 1;
-        loop {
-            let Ok(loaded) = containers.section(at.container) else {
+        let (mut slot, mut left) = (first, count);
+        while left > 0 {
+            let chunk = ChunkAddress { container, slot };
+            let Some((loaded, found)) = self.find(containers, chunk) else {
                 return false;
             };
-            let Some(found) = loaded.section.chunk_in(at.slot) else {
-                return false;
-            };
-            let Some(delta) = loaded.section.delta(found) else {
-                return true;
-            };
-            let base = containers.remaps().object_of(delta.base.container);
-            if delta.depth >= depth || !self.contains(base.id) {
+            let section = &loaded.section;
+            let front = section.front_in(slot, left).unwrap_or(found..found + 1);
+            let mut deltas = front.clone().filter_map(|chunk| section.delta(chunk));
+            if !deltas.all(|delta| self.has_base(containers, delta)) {
                 return false;
             }
-            (at, depth) = (delta.base, delta.depth);
+            left -= front.len() as u32;
+            match section.slots[front.end - 1].0.checked_add(1) {
+                Some(next) => slot = Slot(next),
+                None => return left == 0,
+            }
+        }
+        true
+    }
+
+    /// Is the base of a delta there, and all that it is made of?
+    fn has_base(&self, containers: &ContainerReader, delta: &Delta) -> bool {
+        let mut delta = *delta;
+        loop {
+            let Some((loaded, found)) = self.find(containers, delta.base) else {
+                return false;
+            };
+            match loaded.section.delta(found) {
+                None => return true,
+                Some(next) if next.depth < delta.depth => delta = *next,
+                Some(_) => return false,
+            }
         }
     }
 

@@ -53,8 +53,8 @@ impl LocalityCache {
         }
     }
 
-    /// Where the chunk is, if a container here has it.
-    pub(super) fn find(&mut self, fingerprint: &Fingerprint) -> Option<ChunkAddress> {
+    /// Where the chunk is, if a container here has it, and whether it is stored as a delta.
+    pub(super) fn find(&mut self, fingerprint: &Fingerprint) -> Option<(ChunkAddress, bool)> {
         let &(number, chunk) = self.places.get(&fingerprint.prefix())?;
         let cached = self.sections.get_mut(&number)?;
         let chunk = chunk as usize;
@@ -68,10 +68,8 @@ impl LocalityCache {
             cached.used = self.clock;
             self.by_use.insert(self.clock, number);
         }
-        Some(ChunkAddress {
-            container: cached.section.id,
-            slot: cached.section.slots[chunk],
-        })
+        let is_delta = cached.section.delta(chunk).is_some();
+        Some((cached.section.address(chunk), is_delta))
     }
 
     /// Takes a container in, which is the newer the higher its generation; false when it is there.

@@ -32,10 +32,14 @@ use super::fetched::Fetched;
 use super::hashing::HashedMap;
 use super::live::LiveObjects;
 use super::locality::LocalityCache;
+use super::merge_job::MergeJob;
+use super::moved::{ObjectsToIndex, objects_aside, set_aside_before};
 use super::recent::Recent;
 use super::run_reader::is_missing;
-use super::{IndexStatistics, MergeSummary, RunSet};
-use crate::container::{ChunkAddress, ContainerId, ContainerKind, ContainerReader, Section};
+use super::{IndexStatistics, RunSet};
+use crate::container::{
+    ChunkAddress, ContainerId, ContainerKind, ContainerReader, Section, SectionPlace,
+};
 use crate::fingerprint::Fingerprint;
 use crate::format::ObjectError;
 use crate::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
@@ -120,7 +124,7 @@ impl std::fmt::Debug for Index {
 
 impl Index {
     /// Opens the index of a repository: its runs, and whatever containers they do not cover
-    /// (left by runs that died), which are made durable and taken in.
+    /// (left by runs that died, or moved), which are made durable and taken in.
     ///
     /// # Errors
     /// When the store can't be listed or read. Damaged index runs or unreferenced containers
@@ -137,15 +141,14 @@ impl Index {
             live.insert(id);
         })?;
         let aside = set_aside_before(&runs);
-        for &container in &aside {
-            live.remove(reader.remaps().object_of(container).id);
-        }
-        let is_gone =
-            |&container: &ContainerId| !live.contains(reader.remaps().object_of(container).id);
+        let remaps = reader.remaps();
+        objects_aside(&aside, &remaps).for_each(|object| live.remove(object));
+        let is_gone = |&container: &ContainerId| !live.has_container(&remaps, container);
         let read = runs.runs();
-        if read
-            .iter()
-            .any(|run| run.footer().containers.iter().any(is_gone))
+        if remaps.generation() > 0
+            || read
+                .iter()
+                .any(|run| run.footer().containers.iter().any(is_gone))
         {
             live.note_gap();
         }
@@ -173,9 +176,12 @@ impl Index {
     /// Takes in containers that no run covers.
     fn adopt_uncovered(&mut self) -> Result<(), ObjectError> {
         self.account();
+        let remaps = self.reader.remaps();
+        let moved_uncovered = self.runs.moved_uncovered(&remaps);
+        let objects = ObjectsToIndex::new(&remaps, &moved_uncovered);
         let mut uncovered = Vec::new();
         self.store.list(ObjectKind::Container, &mut |id, _| {
-            if self.live.contains(id) && !self.runs.covered(ContainerId(id)) {
+            if self.live.contains(id) && objects.contains(&self.runs, id) {
                 uncovered.push(id);
             }
         })?;
@@ -193,9 +199,7 @@ impl Index {
             };
             self.store.persist(&[key])?;
             for section in sections {
-                if self.reader.remaps().object_of(section.id) == key
-                    && !self.runs.covered(section.id)
-                {
+                if objects.is_wanted(&self.runs, section.id, id) {
                     let is_alone = section.id.0 == id;
                     let metadata_bytes = if is_alone { summary.metadata_bytes } else { 0 };
                     self.recent.insert(&section, metadata_bytes as u32);
@@ -226,14 +230,13 @@ impl Index {
         self.aside_now.insert(object);
         let remaps = self.reader.remaps();
         self.cache
-            .forget(|container| remaps.object_of(container).id == object);
+            .forget(|container| remaps.is_place(container, object));
     }
 
-    /// Does the object of this logical container exist, and may it be used?
+    /// Does an object of this logical container exist, and may it be used?
     #[must_use]
     pub fn is_live(&self, container: ContainerId) -> bool {
-        self.live
-            .contains(self.reader.remaps().object_of(container).id)
+        self.live.has_container(&self.reader.remaps(), container)
     }
 
     /// What it reads the metadata of containers by, and keeps some of them.
@@ -294,9 +297,9 @@ impl Index {
             return Ok(Some(Found::Open(*place)));
         }
         // A copy of this run that no index run covers yet counts whatever the cache happens to hold.
-        if let Some(address) = self.cache.find(fingerprint)
+        if let Some((address, is_delta)) = self.cache.find(fingerprint)
             && (self.is_own(address.container) || !self.may_be_own(fingerprint))
-            && self.live.has_bases(&self.reader, address)
+            && (!is_delta || self.live.has_chunk(&self.reader, address))
         {
             return Ok(Some(Found::Stored(address)));
         }
@@ -369,13 +372,23 @@ impl Index {
         container: ContainerId,
         metadata_bytes: u32,
     ) -> Result<Option<Arc<Section>>, ObjectError> {
-        let is_alone = self.reader.remaps().object_of(container).id == container.0;
-        let known_bytes = (is_alone && metadata_bytes > 0).then_some(metadata_bytes);
-        match self.reader.section_of_length(container, known_bytes) {
-            Ok(loaded) => Ok(Some(Arc::clone(&loaded.section))),
-            Err(error) if is_unusable(&error) => Ok(None),
-            Err(error) => Err(error),
+        let remaps = self.reader.remaps();
+        for object in remaps.places(container) {
+            if !self.live.contains(object) {
+                continue;
+            }
+            let is_known = object == container.0 && metadata_bytes > 0;
+            let place = SectionPlace { container, object };
+            match self
+                .reader
+                .section_in(place, is_known.then_some(metadata_bytes))
+            {
+                Ok(loaded) => return Ok(Some(Arc::clone(&loaded.section))),
+                Err(error) if is_unusable(&error) => {}
+                Err(error) => return Err(error),
+            }
         }
+        Ok(None)
     }
 
     /// Was that container sealed in this run? Never, unless that is noted.
@@ -421,23 +434,46 @@ impl Index {
         Ok(found?.map(Found::Stored))
     }
 
-    /// Fetches a candidate's container into the cache and compares the full fingerprint there.
+    /// Looks for a candidate in the places of its container. In one that a compaction moved its slot may have been
+    /// dropped.
     fn confirm(
         &mut self,
         candidate: ChunkAddress,
         fingerprint: &Fingerprint,
     ) -> Result<Option<ChunkAddress>, ObjectError> {
-        if !self.is_live(candidate.container) {
-            return Ok(None);
+        let remaps = self.reader.remaps();
+        for object in remaps.places(candidate.container) {
+            if !self.live.contains(object) {
+                continue;
+            }
+            let Some(section) = self.fetch(candidate.container, object)? else {
+                continue;
+            };
+            let Some(chunk) = section.chunk_in(candidate.slot) else {
+                continue;
+            };
+            let is_whole = section.fingerprints[chunk] == *fingerprint
+                && (section.delta(chunk).is_none() || self.live.has_chunk(&self.reader, candidate));
+            return Ok(is_whole.then_some(candidate));
         }
-        let known_bytes = self.metadata_bytes(candidate.container);
-        let loaded = match self
-            .reader
-            .section_of_length(candidate.container, known_bytes)
-        {
+        Ok(None)
+    }
+
+    /// Fetches a container in one of its places into the cache; nothing when that can't be used.
+    fn fetch(
+        &mut self,
+        container: ContainerId,
+        object: ObjectId,
+    ) -> Result<Option<Arc<Section>>, ObjectError> {
+        // Runs know it of containers in objects of their own.
+        let known_bytes = match object == container.0 {
+            true => self.runs.metadata_bytes(container),
+            false => None,
+        };
+        let place = SectionPlace { container, object };
+        let loaded = match self.reader.section_in(place, known_bytes) {
             Ok(loaded) => loaded,
             Err(error) if is_unusable(&error) => {
-                let object = self.reader.remaps().object_of(candidate.container).id;
                 if error.is_damage() && !is_missing(&error) {
                     self.set_aside(object);
                 } else {
@@ -448,27 +484,13 @@ impl Index {
             }
             Err(error) => return Err(error),
         };
-        let generation = self.generation(candidate.container);
+        let generation = self.generation(container);
         if self.cache.insert(&loaded.section, generation)
             && let Some(fetched) = &mut self.fetched
         {
             fetched.push(&loaded.section);
         }
-        let is_it = loaded
-            .section
-            .chunk_in(candidate.slot)
-            .is_some_and(|chunk| loaded.section.fingerprints[chunk] == *fingerprint);
-        let is_whole = is_it && self.live.has_bases(&self.reader, candidate);
-        Ok(is_whole.then_some(candidate))
-    }
-
-    /// How long the metadata region of that container's object is, if a run knows; they know it of
-    /// containers in objects of their own.
-    fn metadata_bytes(&self, container: ContainerId) -> Option<u32> {
-        let is_alone = self.reader.remaps().object_of(container).id == container.0;
-        is_alone
-            .then(|| self.runs.metadata_bytes(container))
-            .flatten()
+        Ok(Some(Arc::clone(&loaded.section)))
     }
 
     /// Enters a chunk that is new.
@@ -539,8 +561,11 @@ impl Index {
             return Ok(());
         }
         let remaps = self.reader.remaps();
-        let is_aside =
-            |container: ContainerId| self.aside_now.contains(&remaps.object_of(container).id);
+        let is_aside = |container: ContainerId| {
+            let mut places = remaps.places(container);
+            places.any(|object| self.aside_now.contains(&object))
+                && !self.live.has_container(&remaps, container)
+        };
         // What no run names yet lies in the object of its own id: that is all there is to know.
         let own = self.aside_now.iter().copied().map(ContainerId);
         let mut containers: Vec<_> = own.filter(|&container| is_aside(container)).collect();
@@ -557,40 +582,6 @@ impl Index {
         self.aside_now.clear();
         Ok(())
     }
-}
-
-/// Merges the runs of an index while the index is in use.
-pub struct MergeJob {
-    runs: Arc<RunSet>,
-    live: Arc<LiveObjects>,
-    aside: Arc<HashSet<ContainerId>>,
-    reader: Arc<ContainerReader>,
-}
-
-impl MergeJob {
-    /// Merges until sizes are geometric, or `cancel` is set: see [`RunSet::merge`].
-    ///
-    /// # Errors
-    /// When the store fails; the index is whole all the same.
-    pub fn run(&self, cancel: &AtomicBool) -> Result<MergeSummary, ObjectError> {
-        // Containers are in `live` before any run names them, those sealed meanwhile as well.
-        let remaps = self.reader.remaps();
-        let is_live = |container: ContainerId| {
-            self.live.contains(remaps.object_of(container).id) || self.aside.contains(&container)
-        };
-        self.runs.merge(&is_live, cancel)
-    }
-}
-
-/// Containers that a run covers and none has entries of.
-fn set_aside_before(runs: &RunSet) -> HashSet<ContainerId> {
-    let runs = runs.runs();
-    let covered = runs.iter().flat_map(|run| &run.footer().covered);
-    let mut aside: HashSet<ContainerId> = covered.copied().collect();
-    for container in runs.iter().flat_map(|run| &run.footer().containers) {
-        aside.remove(container);
-    }
-    aside
 }
 
 /// Is a container with this error to be passed over? Not when the store fails: then nobody knows

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::container::{
-    ChunkAddress, ContainerId, ContainerKind, ContainerReader, DeltaMethod, Slot,
+    ChunkAddress, ContainerKind, ContainerReader, DeltaMethod, SectionPlace, Slot,
 };
 use crate::fingerprint::Fingerprint;
 use crate::format::{DecodeError, ObjectError};
@@ -81,7 +81,7 @@ impl Step {
 }
 
 /// A group, and the bytes of its plaintext.
-pub(super) type NeededGroup = (GroupPlace<ContainerId>, u64);
+pub(super) type NeededGroup = (GroupPlace<SectionPlace>, u64);
 
 /// The needs of a run, each with its group, in order. Stops with true when `push` says so by false.
 ///
@@ -114,7 +114,7 @@ pub(super) fn push_needs(
         let lengths = section.lengths[chunk..end].iter();
         let bytes = lengths.map(|&length| u64::from(length)).sum();
         let place = GroupPlace {
-            container: section.id,
+            container: located.section.place(),
             group: index as u32,
         };
         let need = Need::Chunks {
@@ -146,7 +146,7 @@ fn push_steps(
         let section = &stored.loaded.section;
         let group = section.group_of(stored.chunk);
         let place = GroupPlace {
-            container: section.id,
+            container: stored.loaded.place(),
             group: group as u32,
         };
         let step = Need::Step(Box::new(Step::new(of, stored)));

@@ -11,7 +11,7 @@
 //! [`WINDOW_FACTOR`] times what is kept in memory. Bounds: plaintext of groups by the limit given
 //! (a group beyond it goes alone), a read a thread, and some 100 bytes a need of the window.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use std::thread;
 use super::in_order_needs::{Making, Need, NeededGroup, Step, push_needs};
 use super::reading::ReadingRoom;
 use super::stages::{Stage, Stages};
-use crate::container::{ChunkPlaces, ContainerId, GroupOpener, GroupRead, LoadedSection};
+use crate::container::{ChunkPlaces, GroupOpener, GroupRead, LoadedSection, SectionPlace};
 use crate::fingerprint::CheckValue;
 use crate::format::ObjectError;
 use crate::recipe::Recipe;
@@ -32,6 +32,9 @@ const WINDOW_FACTOR: u64 = 16;
 
 /// Fetching begins when the window covers so many times the bytes that are kept, or all.
 const BEGIN_FACTOR: u64 = 2;
+
+/// Objects that may be gone one after the other while a stream is read.
+const OBJECTS_GONE_MAX: usize = 64;
 
 /// Least bytes of the limit for each need of the window.
 const BYTES_A_NEED: u64 = 1 << 10;
@@ -68,6 +71,13 @@ pub struct InOrderReport {
     pub containers_read: u64,
 }
 
+/// What is to be read.
+struct Wanted<'a> {
+    recipe: &'a Recipe,
+    check: Option<CheckValue>,
+    cache_bytes: usize,
+}
+
 /// A group in memory: some chunks of it, stored whole, may be damaged.
 struct OpenedGroup {
     plain: Vec<u8>,
@@ -79,7 +89,7 @@ struct OpenedGroup {
 type Arrived = Arc<Result<OpenedGroup, Mutex<Option<ObjectError>>>>;
 
 struct State {
-    look: LookAhead<ContainerId, Arrived>,
+    look: LookAhead<SectionPlace, Arrived>,
     needs: VecDeque<Need>,
     /// Bytes of the stream that are planned and not taken.
     window_bytes: u64,
@@ -91,6 +101,8 @@ struct State {
 
 struct Shared<'a> {
     reader: &'a Reader,
+    /// What comes before was given.
+    from_bytes: u64,
     state: Mutex<State>,
     /// The window has room.
     window: Condvar,
@@ -128,7 +140,8 @@ impl Drop for StopOnPanic<'_> {
 
 impl ReadingRoom {
     /// Reads a stream in order and hands its pieces to `take`; at most `cache_bytes` of its groups
-    /// are in memory.
+    /// are in memory. Where a container's object is gone since it was planned, planning begins anew at what was
+    /// not given yet: the container may have been moved.
     ///
     /// # Errors
     /// At the first damage, at the end if the check value differs, or when `take` fails.
@@ -140,8 +153,44 @@ impl ReadingRoom {
         cache_bytes: usize,
         take: &mut dyn FnMut(StreamPiece<'_>) -> io::Result<()>,
     ) -> Result<InOrderReport, InOrderError> {
+        let mut report = InOrderReport::default();
+        let mut gone = HashSet::new();
+        let wanted = Wanted {
+            recipe,
+            check,
+            cache_bytes,
+        };
+        loop {
+            let read = self.read_on(reader, &wanted, &mut report, take);
+            let object = match &read {
+                Err(InOrderError::Read(error)) => error.missing_object(),
+                _ => None,
+            };
+            match object {
+                Some(object) if gone.len() < OBJECTS_GONE_MAX && gone.insert(object) => {
+                    reader.containers().note_gone(object);
+                }
+                _ => return read.map(|()| report),
+            }
+        }
+    }
+
+    /// Reads on from what was given.
+    fn read_on(
+        &self,
+        reader: &Reader,
+        wanted: &Wanted<'_>,
+        report: &mut InOrderReport,
+        take: &mut dyn FnMut(StreamPiece<'_>) -> io::Result<()>,
+    ) -> Result<(), InOrderError> {
+        let &Wanted {
+            recipe,
+            check,
+            cache_bytes,
+        } = wanted;
         let shared = Shared {
             reader,
+            from_bytes: report.bytes,
             state: Mutex::new(State {
                 look: LookAhead::new(cache_bytes as u64),
                 needs: VecDeque::new(),
@@ -184,7 +233,7 @@ impl ReadingRoom {
                     Err(_) => break,
                 }
             }
-            shared.take_all(take)
+            shared.take_all(report, take)
         })
     }
 }
@@ -212,13 +261,18 @@ impl Shared<'_> {
 
     fn plan_runs(&self, recipe: &Recipe, check: Option<CheckValue>) -> Result<(), ReadError> {
         let mut actual = self.reader.containers().fingerprinter().check();
-        for run in self.reader.runs(recipe) {
-            let run = run?;
-            let located = self.reader.locate(&run)?;
+        let mut runs = self.reader.runs(recipe);
+        let mut given_bytes = self.from_bytes;
+        while let Some((run, mut located)) = runs.next_located()? {
             add_to_check(&mut actual, &run, located.as_ref());
-            let is_wanted = match &located {
-                None => self.push_need(Need::Hole(run.bytes()), None),
+            let is_wanted = match &mut located {
+                None => {
+                    let bytes = run.bytes().saturating_sub(given_bytes);
+                    given_bytes -= run.bytes() - bytes;
+                    bytes == 0 || self.push_need(Need::Hole(bytes), None)
+                }
                 Some(located) => {
+                    located.skip(&mut given_bytes);
                     push_needs(self.reader.containers(), located, &mut |group, need| {
                         self.push_need(need, Some(group))
                     })?
@@ -275,7 +329,7 @@ impl Shared<'_> {
         }
     }
 
-    fn next_visit(&self) -> Option<Vec<GroupPlace<ContainerId>>> {
+    fn next_visit(&self) -> Option<Vec<GroupPlace<SectionPlace>>> {
         let meter = self.stages.meter(Stage::Fetch);
         let mut state = self.lock();
         loop {
@@ -291,11 +345,11 @@ impl Shared<'_> {
         }
     }
 
-    fn visit(&self, visit: &[GroupPlace<ContainerId>], opener: &mut GroupOpener) {
-        let container = visit[0].container;
+    fn visit(&self, visit: &[GroupPlace<SectionPlace>], opener: &mut GroupOpener) {
+        let place = visit[0].container;
         let groups: Vec<usize> = visit.iter().map(|place| place.group as usize).collect();
         let meter = self.stages.meter(Stage::Fetch);
-        match meter.busy(0, || self.reader.containers().section(container)) {
+        match meter.busy(0, || self.reader.containers().section_in(place, None)) {
             Ok(loaded) => {
                 for read in loaded.section.group_reads(&groups, self.read_bytes_max) {
                     self.read(&loaded, &read, opener);
@@ -305,7 +359,7 @@ impl Shared<'_> {
                 // The first one needed tells it.
                 let failed = Arc::new(Err(Mutex::new(Some(error))));
                 for &group in &groups {
-                    self.arrived(container, group, Arc::clone(&failed));
+                    self.arrived(place, group, Arc::clone(&failed));
                 }
             }
         }
@@ -322,7 +376,7 @@ impl Shared<'_> {
                     let sealed = &mut bytes[read.range_of(section, group)];
                     let opened = self.open(loaded, group, sealed, opener);
                     let opened = opened.map_err(|error| Mutex::new(Some(error)));
-                    self.arrived(section.id, group, Arc::new(opened));
+                    self.arrived(loaded.place(), group, Arc::new(opened));
                 }
             }
             Err(_) if read.groups.len() > 1 => {
@@ -332,7 +386,7 @@ impl Shared<'_> {
             }
             Err(error) => {
                 let failed = Err(Mutex::new(Some(error)));
-                self.arrived(section.id, read.groups[0], Arc::new(failed));
+                self.arrived(loaded.place(), read.groups[0], Arc::new(failed));
             }
         }
     }
@@ -367,7 +421,7 @@ impl Shared<'_> {
         })
     }
 
-    fn arrived(&self, container: ContainerId, group: usize, arrived: Arrived) {
+    fn arrived(&self, container: SectionPlace, group: usize, arrived: Arrived) {
         let place = GroupPlace {
             container,
             group: group as u32,
@@ -381,10 +435,20 @@ impl Shared<'_> {
     /// The caller's thread: takes what comes, in order.
     fn take_all(
         &self,
+        report: &mut InOrderReport,
         take: &mut dyn FnMut(StreamPiece<'_>) -> io::Result<()>,
-    ) -> Result<InOrderReport, InOrderError> {
+    ) -> Result<(), InOrderError> {
+        let taken = self.take_needs(&mut report.bytes, take);
+        report.containers_read += self.lock().look.visits();
+        taken
+    }
+
+    fn take_needs(
+        &self,
+        given_bytes: &mut u64,
+        take: &mut dyn FnMut(StreamPiece<'_>) -> io::Result<()>,
+    ) -> Result<(), InOrderError> {
         let meter = self.stages.meter(Stage::Write);
-        let mut report = InOrderReport::default();
         let mut making = Making::default();
         while let Some((need, group)) = meter.starved(|| self.next_need()) {
             let piece = match (need, &group) {
@@ -410,10 +474,9 @@ impl Shared<'_> {
             meter
                 .busy(bytes, || take(piece))
                 .map_err(InOrderError::Take)?;
-            report.bytes += bytes;
+            *given_bytes += bytes;
         }
-        report.containers_read = self.lock().look.visits();
-        Ok(report)
+        Ok(())
     }
 
     /// Makes a step on the way to a chunk stored as a delta.

@@ -140,13 +140,12 @@ impl Trail {
     }
 
     fn follow_run(&mut self) -> Result<(), ReadError> {
-        let Some(run) = self.runs.as_mut().and_then(Iterator::next) else {
+        let next = self.runs.as_mut().map(Runs::next_located);
+        let Some((run, located)) = next.transpose()?.flatten() else {
             self.runs = None;
             return Ok(());
         };
-        let run = run?;
         self.followed_bytes = self.followed_bytes.saturating_add(run.bytes());
-        let located = self.reader.locate(&run)?;
         let (Run::Slots { container, .. }, Some(located)) = (run, located) else {
             // What comes behind a hole is cut as a stream of its own.
             self.last = None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::chunks::check_base;
 use super::reader::ReadError;
-use crate::container::{ContainerId, ContainerReader, LoadedSection, Section};
+use crate::container::{ContainerId, ContainerReader, Delta, LoadedSection, Section};
 
 /// A chunk stored as a delta whose base can't be had.
 #[derive(Debug)]
@@ -33,25 +33,34 @@ pub fn wrong_bases(containers: &ContainerReader, section: &Section) -> Vec<Wrong
     let mut wrong = Vec::new();
     for (container, chunks) in by_container {
         let loaded = containers.section(container).map_err(ReadError::from);
-        wrong.extend(wrong_in(section, &chunks, loaded.as_ref()));
+        wrong.extend(wrong_in(containers, section, &chunks, loaded.as_ref()));
     }
     wrong.sort_by_key(|wrong| wrong.chunk);
     wrong
 }
 
-/// Those of `chunks`, whose bases lie in one container.
+/// Those of `chunks`, whose bases lie in one container: in its first place or in others.
 fn wrong_in(
+    containers: &ContainerReader,
     section: &Section,
     chunks: &[usize],
     bases: Result<&Arc<LoadedSection>, &ReadError>,
 ) -> Vec<WrongBase> {
+    let check_found = |bases: &LoadedSection, delta: &Delta| {
+        if let Some(chunk) = bases.section.chunk_in(delta.base.slot) {
+            return check_base(&bases.section, chunk, delta);
+        }
+        let found = containers.find(delta.base)?;
+        let (elsewhere, chunk) = found.ok_or(ReadError::NoChunk(delta.base))?;
+        check_base(&elsewhere.section, chunk, delta)
+    };
     let check = |&chunk: &usize| {
         let delta = section.delta(chunk)?;
         let base = delta.base;
         let (message, is_damage) = match bases {
             Err(error) => (error.to_string(), error.is_damage()),
             Ok(bases) => {
-                let error = check_base(&bases.section, delta).err()?;
+                let error = check_found(bases, delta).err()?;
                 (error.to_string(), error.is_damage())
             }
         };

@@ -71,27 +71,26 @@ impl StoredChunk {
     ) -> Result<StoredChunk, ReadError> {
         let base = delta.base;
         let fail = |error: ReadError| ReadError::base(self.address(), base, error);
-        let loaded = containers.section(base.container);
-        let loaded = loaded.map_err(|error| fail(error.into()))?;
-        let chunk = check_base(&loaded.section, delta).map_err(fail)?;
+        let found = containers.find(base);
+        let found = found.map_err(|error| fail(error.into()))?;
+        let (loaded, chunk) = found.ok_or_else(|| fail(ReadError::NoChunk(base)))?;
+        check_base(&loaded.section, chunk, delta).map_err(fail)?;
         Ok(StoredChunk { loaded, chunk })
     }
 }
 
-/// The index of a delta's base in `section`, its container, checked to be one.
+/// Checks that a chunk, which lies where the base of a delta should, can be one.
 ///
 /// # Errors
-/// When the base is not there, can be no base, or is as deep as the delta.
-pub(super) fn check_base(section: &Section, delta: &Delta) -> Result<usize, ReadError> {
+/// When it can't, or is as deep as the delta.
+pub(super) fn check_base(section: &Section, chunk: usize, delta: &Delta) -> Result<(), ReadError> {
     let base = delta.base;
-    let chunk = section.chunk_in(base.slot);
-    let chunk = chunk.ok_or(ReadError::NoChunk(base))?;
     if section.kind == ContainerKind::Metadata {
         return Err(ReadError::NotData(base));
     }
     let depth = section.delta(chunk).map_or(0, |delta| delta.depth);
     match depth < delta.depth {
-        true => Ok(chunk),
+        true => Ok(()),
         false => Err(ReadError::TooDeep {
             depth,
             delta_depth: delta.depth,
@@ -109,7 +108,65 @@ impl Reader {
     /// When there is none, it can't be read, or it is not what was stored; the same for the bases of one
     /// that is stored as a delta.
     pub fn chunk(&self, address: ChunkAddress) -> Result<ChunkBytes, ReadError> {
-        self.stored_chunk(self.located(address)?)
+        self.while_objects_go(|| self.stored_chunk(self.located(address)?))
+    }
+
+    /// The same of a chunk that was located.
+    ///
+    /// # Errors
+    /// As [`Reader::chunk`].
+    pub(super) fn located_chunk(&self, chunk: StoredChunk) -> Result<ChunkBytes, ReadError> {
+        let address = chunk.address();
+        let error = match self.stored_chunk(chunk) {
+            Ok(bytes) => return Ok(bytes),
+            Err(error) => error,
+        };
+        match error.missing_object() {
+            Some(object) => {
+                self.containers().note_gone(object);
+                self.chunk(address)
+            }
+            None => Err(error),
+        }
+    }
+
+    /// What is stored of a chunk, and where: itself, verified, or a delta.
+    ///
+    /// # Errors
+    /// As [`Reader::chunk`], but for the bases.
+    pub(super) fn stored(
+        &self,
+        address: ChunkAddress,
+    ) -> Result<(StoredChunk, ChunkBytes), ReadError> {
+        self.while_objects_go(|| {
+            let chunk = self.located(address)?;
+            let bytes = self.stored_bytes(&chunk, None)?;
+            if chunk.delta().is_none() {
+                self.verify(&chunk, &bytes)?;
+            }
+            Ok((chunk, bytes))
+        })
+    }
+
+    /// Tries again when an object is missing, for what it held may have been moved: once for each object.
+    fn while_objects_go<T>(
+        &self,
+        attempt: impl Fn() -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let mut gone = Vec::new();
+        loop {
+            let error = match attempt() {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            match error.missing_object() {
+                Some(object) if !gone.contains(&object) => {
+                    self.containers().note_gone(object);
+                    gone.push(object);
+                }
+                _ => return Err(error),
+            }
+        }
     }
 
     /// The same; of its group as much is decompressed as this one and `wanted` ones need.
@@ -121,23 +178,24 @@ impl Reader {
         address: ChunkAddress,
         wanted: &WantedChunks,
     ) -> Result<ChunkBytes, ReadError> {
-        let chunk = self.located(address)?;
-        if chunk.delta().is_some() {
-            return self.stored_chunk(chunk);
-        }
-        let bytes = self.stored_bytes(&chunk, Some(wanted))?;
-        self.verify(&chunk, &bytes)?;
-        Ok(bytes)
+        self.while_objects_go(|| {
+            let chunk = self.located(address)?;
+            if chunk.delta().is_some() {
+                return self.stored_chunk(chunk);
+            }
+            let bytes = self.stored_bytes(&chunk, Some(wanted))?;
+            self.verify(&chunk, &bytes)?;
+            Ok(bytes)
+        })
     }
 
     fn located(&self, address: ChunkAddress) -> Result<StoredChunk, ReadError> {
-        let loaded = self.containers().section(address.container)?;
-        let found = loaded.section.chunk_in(address.slot);
-        let chunk = found.ok_or(ReadError::NoChunk(address))?;
+        let found = self.containers().find(address)?;
+        let (loaded, chunk) = found.ok_or(ReadError::NoChunk(address))?;
         Ok(StoredChunk { loaded, chunk })
     }
 
-    pub(super) fn stored_chunk(&self, wanted: StoredChunk) -> Result<ChunkBytes, ReadError> {
+    fn stored_chunk(&self, wanted: StoredChunk) -> Result<ChunkBytes, ReadError> {
         let mut chain = Vec::new();
         let mut root = wanted;
         while let Some(&delta) = root.delta() {
@@ -234,7 +292,8 @@ impl Reader {
             let plain = self.open_group(&chunk.loaded, index, front_bytes)?;
             Ok::<_, ObjectError>(CachedGroup { plain, places })
         };
-        let group = self.groups().get((section.id, index), is_enough, open)?;
+        let key = (chunk.loaded.object.id, section.groups[index].number);
+        let group = self.groups().get(key, is_enough, open)?;
         let range = group.places.of(chunk.chunk);
         Ok(ChunkBytes(Bytes::OfGroup(group, range)))
     }

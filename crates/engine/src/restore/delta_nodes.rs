@@ -10,8 +10,9 @@ use std::collections::HashMap;
 
 use super::chunks::StoredChunk;
 use super::reader::ReadError;
-use crate::container::{ChunkAddress, ContainerId, ContainerKind, ContainerReader, DeltaMethod};
+use crate::container::{ChunkAddress, ContainerKind, ContainerReader, DeltaMethod, SectionPlace};
 use crate::fingerprint::Fingerprint;
+use crate::object::ObjectId;
 
 /// No node, no output.
 const NONE: u32 = u32::MAX;
@@ -20,6 +21,8 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Node {
     pub address: ChunkAddress,
+    /// The object that it was found in.
+    object: ObjectId,
     pub fingerprint: Fingerprint,
     /// Bytes of the chunk.
     pub length: u32,
@@ -37,7 +40,12 @@ pub(super) struct Node {
 impl Node {
     /// Is it a root that is read before the containers of data?
     pub fn is_early_root(&self) -> bool {
-        self.method.is_none() && self.kept_bytes > 0
+        self.method.is_none() && self.is_kept()
+    }
+
+    /// Does what is stored of it stay in memory from the first pass to the second?
+    pub fn is_kept(&self) -> bool {
+        self.kept_bytes > 0
     }
 }
 
@@ -159,6 +167,7 @@ impl DeltaNodes {
         };
         self.nodes.push(Node {
             address: chunk.address(),
+            object: chunk.loaded.object.id,
             fingerprint: section.fingerprints[chunk.chunk],
             length: section.lengths[chunk.chunk],
             method: chunk.delta().map(|delta| delta.method),
@@ -178,14 +187,14 @@ impl DeltaNodes {
         (self.nodes.len(), self.outputs.len())
     }
 
-    /// Takes out what came after a mark. Returns the containers of the nodes taken out, the last first.
-    pub fn take_back(&mut self, (nodes, outputs): (usize, usize)) -> Vec<ContainerId> {
+    /// Takes out what came after a mark. Returns where the nodes taken out lie, the last first.
+    pub fn take_back(&mut self, (nodes, outputs): (usize, usize)) -> Vec<SectionPlace> {
         while self.outputs.len() > outputs
             && let Some(listed) = self.outputs.pop()
         {
             self.nodes[listed.node as usize].first_output = listed.next;
         }
-        let mut containers = Vec::new();
+        let mut places = Vec::new();
         while self.nodes.len() > nodes
             && let Some(node) = self.nodes.pop()
         {
@@ -194,8 +203,11 @@ impl DeltaNodes {
             }
             self.numbers.remove(&node.address);
             self.kept_bytes -= node.kept_bytes as usize;
-            containers.push(node.address.container);
+            places.push(SectionPlace {
+                container: node.address.container,
+                object: node.object,
+            });
         }
-        containers
+        places
     }
 }

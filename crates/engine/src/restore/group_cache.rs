@@ -8,10 +8,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::container::{ChunkPlaces, ContainerId};
+use crate::container::ChunkPlaces;
+use crate::object::ObjectId;
 
-/// A group of a container.
-type Key = (ContainerId, usize);
+/// An object, and the number of a group in it.
+type Key = (ObjectId, u32);
 
 /// A group in memory. Its seal was right; its chunks are not compared with their fingerprints.
 #[derive(Debug)]
@@ -161,7 +162,6 @@ mod tests {
     use crate::container::{Compression, ContainerBuilder, ContainerKind, Section};
     use crate::fingerprint::Fingerprint;
     use crate::format::Vault;
-    use crate::object::ObjectId;
     use std::collections::BTreeMap;
     use std::convert::Infallible;
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -169,8 +169,8 @@ mod tests {
     use std::thread;
     use zeroize::Zeroizing;
 
-    fn key(group: usize) -> Key {
-        (ContainerId(ObjectId([1; 16])), group)
+    fn key(group: u32) -> Key {
+        (ObjectId([1; 16]), group)
     }
 
     fn section() -> Section {

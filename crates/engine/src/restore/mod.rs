@@ -23,6 +23,6 @@ pub use look_ahead::{GroupPlace, LookAhead};
 pub use metadata::{MetadataSink, read_metadata};
 pub use plan::{ChunkSink, PlannedStep, RestorePlan, StreamParts, StreamPlanner};
 pub(crate) use reader::add_to_check;
-pub use reader::{LocatedRun, ReadError, Reader, Runs, StreamReader};
+pub use reader::{LocatedFront, LocatedRun, ReadError, Reader, Runs, StreamReader};
 pub use verify::{VerifySink, verify_objects};
 pub use wanted::WantedChunks;

@@ -15,7 +15,9 @@ use super::chunks::StoredChunk;
 use super::delta_nodes::{DeltaNodes, Output};
 use super::reader::{LocatedRun, ReadError, Reader, Runs, add_to_check};
 use super::restoring;
-use crate::container::{ContainerId, ContainerKind, ContainerReader, Section};
+use crate::container::{
+    ContainerId, ContainerKind, ContainerReader, LoadedSection, Section, SectionPlace, Slot,
+};
 use crate::fingerprint::{CheckValue, StreamCheck};
 use crate::pipeline::{ReadingRoom, Stage};
 use crate::recipe::Recipe;
@@ -34,20 +36,20 @@ pub trait ChunkSink: Sync {
     fn is_cancelled(&self) -> bool;
 }
 
-/// Chunks of one container, stored whole, that are part of a stream.
+/// Chunks in consecutive slots of one container, stored whole, that are part of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
     pub stream: u32,
-    pub first_chunk: u32,
+    pub first: Slot,
     pub chunk_count: u32,
     pub group_count: u32,
     pub offset: u64,
 }
 
-/// What is needed of a container.
+/// What is needed of a container in one of its places.
 #[derive(Debug)]
 pub(super) struct Job {
-    pub container: ContainerId,
+    pub place: SectionPlace,
     /// Is it a container of deltas? Those come first.
     pub is_deltas: bool,
     pub pieces: Vec<Piece>,
@@ -133,11 +135,9 @@ impl StreamPlanner {
             let located = match self.rest.take() {
                 Some(located) => located,
                 None => {
-                    let Some(run) = self.runs.next() else {
+                    let Some((run, located)) = self.runs.next_located()? else {
                         break true;
                     };
-                    let run = run?;
-                    let located = self.reader.locate(&run)?;
                     add_to_check(&mut self.actual, &run, located.as_ref());
                     let Some(located) = located else {
                         self.offset += run.bytes();
@@ -194,12 +194,12 @@ impl StreamPlanner {
             let groups = section.group_of(whole.end - 1) - section.group_of(first) + 1;
             let piece = Piece {
                 stream,
-                first_chunk: first as u32,
+                first: section.slots[first],
                 chunk_count: whole.len() as u32,
                 group_count: groups as u32,
                 offset: self.offset,
             };
-            plan.push_piece(section, piece);
+            plan.push_piece(&loaded, piece);
             (whole.end, groups)
         };
         let lengths = &section.lengths[first..end];
@@ -218,7 +218,7 @@ impl StreamPlanner {
 #[derive(Debug, Default)]
 pub struct RestorePlan {
     jobs: Vec<Job>,
-    numbers: HashMap<ContainerId, usize>,
+    numbers: HashMap<SectionPlace, usize>,
     nodes: DeltaNodes,
     bytes: usize,
 }
@@ -228,7 +228,7 @@ pub struct RestorePlan {
 const CONTAINER_BYTES: usize = 2 * size_of::<Job>() + 64;
 
 impl RestorePlan {
-    /// Memory that what waits to be restored takes: 24 to 48 bytes a run, and some 180 a container; for a
+    /// Memory that what waits to be restored takes: 24 to 48 bytes a run, and some 240 a container; for a
     /// delta or a base 150 to 250, and the bytes of the delta.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -264,28 +264,29 @@ impl RestorePlan {
 
     /// Takes out the nodes and outputs that came after a mark.
     fn take_back_nodes(&mut self, mark: (usize, usize)) {
-        for container in self.nodes.take_back(mark) {
-            let number = self.numbers[&container];
+        for place in self.nodes.take_back(mark) {
+            let number = self.numbers[&place];
             self.jobs[number].nodes.pop();
         }
     }
 
-    /// The containers that are needed for what is in the plan.
+    /// The containers that are needed for what is in the plan, once for each place that one is read in.
     pub fn containers(&self) -> impl Iterator<Item = ContainerId> {
         let needed = |job: &Job| {
             let is_needed = !job.pieces.is_empty() || !job.nodes.is_empty();
-            is_needed.then_some(job.container)
+            is_needed.then_some(job.place.container)
         };
         self.jobs.iter().filter_map(needed)
     }
 
-    fn job_of(&mut self, section: &Section) -> &mut Job {
+    fn job_of(&mut self, loaded: &LoadedSection) -> &mut Job {
         let next = self.jobs.len();
-        let number = *self.numbers.entry(section.id).or_insert(next);
+        let place = loaded.place();
+        let number = *self.numbers.entry(place).or_insert(next);
         if number == next {
             self.jobs.push(Job {
-                container: section.id,
-                is_deltas: section.kind == ContainerKind::Deltas,
+                place,
+                is_deltas: loaded.section.kind == ContainerKind::Deltas,
                 pieces: Vec::new(),
                 nodes: Vec::new(),
             });
@@ -294,8 +295,8 @@ impl RestorePlan {
         &mut self.jobs[number]
     }
 
-    fn push_piece(&mut self, section: &Section, piece: Piece) {
-        let pieces = &mut self.job_of(section).pieces;
+    fn push_piece(&mut self, loaded: &LoadedSection, piece: Piece) {
+        let pieces = &mut self.job_of(loaded).pieces;
         let before = pieces.capacity();
         pieces.push(piece);
         let more = pieces.capacity() - before;
@@ -310,7 +311,7 @@ impl RestorePlan {
         output: Output,
     ) -> Result<(), ReadError> {
         for (number, chunk) in self.nodes.add(containers, chunk, output)? {
-            let nodes = &mut self.job_of(&chunk.loaded.section).nodes;
+            let nodes = &mut self.job_of(&chunk.loaded).nodes;
             let before = nodes.capacity();
             nodes.push(number);
             let more = nodes.capacity() - before;

@@ -11,6 +11,7 @@ use crate::container::{
 };
 use crate::fingerprint::{CheckValue, StreamCheck};
 use crate::format::{DecodeError, Decoder, ObjectError};
+use crate::object::ObjectId;
 use crate::recipe::{ContainerTable, Recipe, Run};
 use crate::similarity::Undelta;
 
@@ -77,6 +78,15 @@ impl ReadError {
     pub(crate) fn base(chunk: ChunkAddress, base: ChunkAddress, error: ReadError) -> Self {
         let error = Box::new(error);
         ReadError::Base { chunk, base, error }
+    }
+
+    /// The container object that is missing, if that is what is wrong.
+    pub(crate) fn missing_object(&self) -> Option<ObjectId> {
+        match self {
+            ReadError::Object(error) if error.is_missing() => Some(error.key()?.id),
+            ReadError::Base { error, .. } => error.missing_object(),
+            _ => None,
+        }
     }
 
     /// Does this mean that stored bytes are gone or wrong?
@@ -150,11 +160,13 @@ impl Reader {
         }
     }
 
-    /// The section of a run and the indices of its chunks, checked against the run's length.
+    /// Where the first chunks of a run lie, as many as lie in one place, and what of the run is left; nothing for
+    /// a hole. All but containers that a compaction has moved several times lie in one place.
     ///
     /// # Errors
-    /// When the container is not readable or does not have these chunks.
-    pub fn locate(&self, run: &Run) -> Result<Option<LocatedRun>, ReadError> {
+    /// When the container is not readable or does not have the first of these chunks, or their lengths do not
+    /// agree with the run's.
+    pub fn locate(&self, run: &Run) -> Result<Option<LocatedFront>, ReadError> {
         let Run::Slots {
             container,
             first,
@@ -164,24 +176,39 @@ impl Reader {
         else {
             return Ok(None);
         };
-        let section = self.containers.section(container)?;
         let mismatch = |reason| ReadError::Recipe { container, reason };
-        let chunks = section.section.chunks_in(first, count).ok_or_else(|| {
+        let found = self.containers.find_front(container, first, count)?;
+        let (section, chunks) = found.ok_or_else(|| {
             let Slot(first) = first;
             mismatch(format!("it has no {count} chunks from slot {first} on"))
         })?;
         let lengths = &section.section.lengths[chunks.clone()];
         let total: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
-        if total != bytes {
+        let rest_count = count - chunks.len() as u32;
+        let rest_bytes = bytes.checked_sub(total);
+        let rest_bytes = rest_bytes.filter(|&rest| (rest == 0) == (rest_count == 0));
+        let Some(rest_bytes) = rest_bytes else {
             return Err(mismatch(format!(
                 "{total} bytes where {bytes} are expected"
             )));
-        }
-        Ok(Some(LocatedRun { section, chunks }))
+        };
+        let last = section.section.slots[chunks.end - 1];
+        let rest = (rest_count > 0).then(|| Run::Slots {
+            container,
+            // There is no slot after the last; what is not there is told then.
+            first: Slot(last.0.saturating_add(1)),
+            count: rest_count,
+            bytes: rest_bytes,
+        });
+        Ok(Some(LocatedFront {
+            located: LocatedRun { section, chunks },
+            rest,
+        }))
     }
 
     /// Works out the check value of a stream from its chunks' fingerprints, without reading
-    /// the chunks, and calls `visit` with each run and where it lies (nothing for holes).
+    /// the chunks, and calls `visit` with each run and where it lies (nothing for holes); one that lies in several
+    /// places comes in parts.
     ///
     /// # Errors
     /// When a container or page is not readable or does not agree with the recipe.
@@ -192,9 +219,8 @@ impl Reader {
     ) -> Result<(u64, CheckValue), ReadError> {
         let mut check = self.containers.fingerprinter().check();
         let mut stream_bytes = 0;
-        for run in self.runs(recipe) {
-            let run = run?;
-            let located = self.locate(&run)?;
+        let mut runs = self.runs(recipe);
+        while let Some((run, located)) = runs.next_located()? {
             add_to_check(&mut check, &run, located.as_ref());
             stream_bytes += run.bytes();
             visit(&run, located.as_ref());
@@ -230,6 +256,38 @@ pub(crate) fn add_to_check(check: &mut StreamCheck, run: &Run, located: Option<&
     }
 }
 
+/// Where the first chunks of a run lie.
+#[derive(Debug, Clone)]
+pub struct LocatedFront {
+    /// Those that lie in one place.
+    pub located: LocatedRun,
+    /// The others, if there are any.
+    pub rest: Option<Run>,
+}
+
+impl LocatedFront {
+    /// The part of `run` that is located.
+    pub(crate) fn part_of(&self, run: &Run) -> Run {
+        match (*run, &self.rest) {
+            (
+                Run::Slots {
+                    container,
+                    first,
+                    bytes,
+                    ..
+                },
+                Some(rest),
+            ) => Run::Slots {
+                container,
+                first,
+                count: self.located.chunks.len() as u32,
+                bytes: bytes - rest.bytes(),
+            },
+            (whole, _) => whole,
+        }
+    }
+}
+
 /// Where the chunks of a run lie.
 #[derive(Debug, Clone)]
 pub struct LocatedRun {
@@ -237,6 +295,18 @@ pub struct LocatedRun {
     pub section: Arc<LoadedSection>,
     /// Indices of the chunks in it.
     pub chunks: std::ops::Range<usize>,
+}
+
+impl LocatedRun {
+    /// Leaves out chunks from the front, as many as fit in so many bytes, and takes their bytes off.
+    pub(crate) fn skip(&mut self, bytes: &mut u64) {
+        while let Some(&length) = self.section.section.lengths[self.chunks.clone()].first()
+            && u64::from(length) <= *bytes
+        {
+            *bytes -= u64::from(length);
+            self.chunks.start += 1;
+        }
+    }
 }
 
 /// Runs of a recipe in stream order.
@@ -257,6 +327,32 @@ impl Level {
         match recipe {
             Recipe::Runs(runs) => Level::Runs(runs.into_iter()),
             Recipe::Paged { level, pages } => Level::Pages(level, pages.into_iter()),
+        }
+    }
+}
+
+impl Runs {
+    /// The next run, or as much of it as lies in one place, and where that is (nothing for holes); nothing at the end.
+    ///
+    /// # Errors
+    /// When a page or a container is not readable or does not agree with the recipe.
+    pub fn next_located(&mut self) -> Result<Option<(Run, Option<LocatedRun>)>, ReadError> {
+        let Some(run) = self.next() else {
+            return Ok(None);
+        };
+        let run = run?;
+        let Some(front) = self.reader.locate(&run)? else {
+            return Ok(Some((run, None)));
+        };
+        let part = front.part_of(&run);
+        self.put_back(front.rest);
+        Ok(Some((part, Some(front.located))))
+    }
+
+    /// What is left of the run that came last comes next.
+    pub(crate) fn put_back(&mut self, rest: Option<Run>) {
+        if let Some(rest) = rest {
+            self.stack.push(Level::Runs(vec![rest].into_iter()));
         }
     }
 }
@@ -382,15 +478,13 @@ impl StreamReader {
                 && let Some(chunk) = located.chunks.next()
             {
                 let loaded = Arc::clone(&located.section);
-                let bytes = self.reader.stored_chunk(StoredChunk { loaded, chunk })?;
+                let bytes = self.reader.located_chunk(StoredChunk { loaded, chunk })?;
                 self.current.chunk = Some((bytes, 0));
                 continue;
             }
-            let Some(run) = self.runs.next() else {
+            let Some((run, located)) = self.runs.next_located()? else {
                 return Ok(false);
             };
-            let run = run?;
-            let located = self.reader.locate(&run)?;
             add_to_check(&mut self.check, &run, located.as_ref());
             self.current.hole_bytes = if located.is_none() { run.bytes() } else { 0 };
             self.current.located = located;

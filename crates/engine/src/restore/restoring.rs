@@ -7,15 +7,19 @@
 //! well if they are bases. The second reads the containers of data: the thread that has a base, verified,
 //! applies the deltas that wait for it, and to what comes out those that wait for that. Each chunk is made
 //! once, whatever wants it. A base that can't be had takes with it what is made of it, and nothing else.
+//!
+//! Where an object is gone since the streams were planned, what it was needed for is read chunk by chunk from
+//! wherever it was moved.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::delta_nodes::DeltaNodes;
 use super::plan::{ChunkSink, Job, Piece};
-use super::reader::{Reader, base_message};
+use super::reader::{ReadError, Reader, base_message};
 use crate::container::{
-    ChunkPlaces, ContainerKind, DeltaMethod, GroupOpener, GroupRead, LoadedSection,
+    ChunkAddress, ChunkPlaces, ContainerId, ContainerKind, DeltaMethod, GroupOpener, GroupRead,
+    LoadedSection, Slot,
 };
 use crate::format::ObjectError;
 use crate::pipeline::{Fetching, ReadingRoom, ReadingWork, Stage, Stages, Stopped};
@@ -32,6 +36,7 @@ pub(super) fn execute(
         reader,
         read_bytes_max: room.read_bytes_max(),
         sink,
+        stages: room.stages().clone(),
         nodes,
         kept: (0..nodes.len()).map(|_| Mutex::default()).collect(),
     };
@@ -49,6 +54,7 @@ struct Restoring<'a> {
     reader: &'a Reader,
     read_bytes_max: usize,
     sink: &'a dyn ChunkSink,
+    stages: Stages,
     nodes: &'a DeltaNodes,
     /// What is kept of each node.
     kept: Vec<Mutex<Kept>>,
@@ -104,9 +110,14 @@ impl ReadingWork for Restoring<'_> {
         if job.pieces.is_empty() && job.nodes.is_empty() {
             return Ok(());
         }
-        let section = || self.reader.containers().section(job.container);
+        let section = || self.reader.containers().section_in(job.place, None);
         let loaded = match fetching.read(0, section) {
             Ok(loaded) => loaded,
+            Err(error) if error.is_missing() => {
+                self.reader.containers().note_gone(job.place.object);
+                fetching.read(0, || self.restore_moved(job));
+                return Ok(());
+            }
             Err(error) => {
                 self.lose_container(job, &error.to_string());
                 return Ok(());
@@ -154,8 +165,9 @@ impl Wanted {
         let mut needs: Vec<Vec<Need>> = vec![Vec::new(); section.groups.len()];
         for piece in pieces {
             let mut offset = piece.offset;
-            let mut chunk = piece.first_chunk as usize;
-            let end = chunk + piece.chunk_count as usize;
+            let chunks = section.chunks_in(piece.first, piece.chunk_count);
+            let chunks = chunks.expect("an object stays as it was when it was planned");
+            let (mut chunk, end) = (chunks.start, chunks.end);
             while chunk < end {
                 let index = section.group_of(chunk);
                 let group = &section.groups[index];
@@ -235,6 +247,11 @@ impl Restoring<'_> {
                 for read in read.one_by_one(&wanted.loaded.section) {
                     self.fetch_groups(wanted, read, fetching)?;
                 }
+                Ok(())
+            }
+            Err(error) if error.is_missing() => {
+                self.reader.containers().note_gone(wanted.loaded.object.id);
+                fetching.read(0, || self.restore_moved_group(wanted, read.groups[0]));
                 Ok(())
             }
             Err(error) => {
@@ -330,6 +347,80 @@ impl Restoring<'_> {
             }
         }
         damage
+    }
+}
+
+/// What lay in objects that are gone, from wherever it lies now.
+impl Restoring<'_> {
+    /// What was needed of a container whose object is gone: in as many parts as were announced, as long as each
+    /// other.
+    fn restore_moved(&self, job: &Job) {
+        for piece in &job.pieces {
+            let first = u32::from(piece.first.0);
+            let (parts, count) = (piece.group_count, piece.chunk_count);
+            let part_end =
+                |part: u32| (u64::from(part) * u64::from(count) / u64::from(parts)) as u32;
+            let mut offset = piece.offset;
+            for part in 0..parts {
+                if self.sink.is_cancelled() {
+                    return;
+                }
+                let slots = first + part_end(part)..first + part_end(part + 1);
+                match self.read_chunks(job.place.container, slots) {
+                    Ok(bytes) => {
+                        self.sink.write(piece.stream, offset, &bytes);
+                        offset += bytes.len() as u64;
+                    }
+                    Err(error) => {
+                        // How long they are is not known, so where the others belong is not.
+                        let (lost, error) = ((parts - part) as usize, error.to_string());
+                        self.sink.lost(piece.stream, offset, lost, &error);
+                        break;
+                    }
+                }
+            }
+        }
+        job.nodes.iter().for_each(|&node| self.restore_node(node));
+    }
+
+    /// The same of a group.
+    fn restore_moved_group(&self, wanted: &Wanted, group: usize) {
+        let section = &wanted.loaded.section;
+        for need in &wanted.needs[group] {
+            if self.sink.is_cancelled() {
+                return;
+            }
+            let first = u32::from(section.slots[need.chunks.start].0);
+            let slots = first..first + need.chunks.len() as u32;
+            match self.read_chunks(section.id, slots) {
+                Ok(bytes) => self.sink.write(need.stream, need.offset, &bytes),
+                Err(error) => {
+                    let error = error.to_string();
+                    self.sink.lost(need.stream, need.offset, 1, &error);
+                }
+            }
+        }
+        for need in &wanted.nodes[group] {
+            self.restore_node(need.node);
+        }
+    }
+
+    fn read_chunks(&self, container: ContainerId, slots: Range<u32>) -> Result<Vec<u8>, ReadError> {
+        let mut bytes = Vec::new();
+        for slot in slots {
+            let slot = Slot(slot as u16);
+            bytes.extend_from_slice(&self.reader.chunk(ChunkAddress { container, slot })?);
+        }
+        Ok(bytes)
+    }
+
+    fn restore_node(&self, number: u32) {
+        let node = self.nodes.node(number);
+        match self.reader.stored(node.address) {
+            Err(error) => self.lose(number, &error.to_string()),
+            Ok((_, bytes)) if node.is_kept() => self.keep(number, &bytes),
+            Ok((_, bytes)) => self.resolve(number, &bytes, &self.stages),
+        }
     }
 }
 

@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use engine::container::{ChunkAddress, Slot};
 use engine::index::LiveObjects;
 use engine::object::ObjectId;
 use engine::pipeline::Trail;
@@ -29,27 +28,19 @@ impl LiveContainers {
         Self { objects }
     }
 
-    /// Are all containers of a recipe there, also those that its pages name, and what their chunks are
-    /// made of?
+    /// Are all chunks of a recipe there, also those that hold its pages, and what they are made of?
     fn has_all(&self, tree: &SnapshotTree, recipe: &Recipe) -> Result<bool, ReadError> {
         let containers = tree.reader().containers();
         for run in tree.reader().runs(recipe) {
             if let Run::Slots {
                 container,
-                first: Slot(first),
+                first,
                 count,
                 ..
             } = run?
+                && !self.objects.has_chunks(containers, container, first, count)
             {
-                let object = containers.remaps().object_of(container);
-                let mut chunks = (first..=u16::MAX).take(count as usize).map(Slot);
-                let has_bases = |slot| {
-                    let chunk = ChunkAddress { container, slot };
-                    self.objects.has_bases(containers, chunk)
-                };
-                if !self.objects.contains(object.id) || !chunks.all(has_bases) {
-                    return Ok(false);
-                }
+                return Ok(false);
             }
         }
         Ok(true)
@@ -99,9 +90,10 @@ impl ParentDamage {
 fn damaged_container(reader: &Reader, error: &ReadError) -> Option<ObjectId> {
     match error {
         ReadError::Object(error) if error.is_damage() => Some(error.key()?.id),
+        // What a moved one lacks was dropped, because no snapshot needed it: the object is as it should be.
         ReadError::Recipe { container, .. } => {
-            let remaps = reader.containers().remaps();
-            Some(remaps.object_of(*container).id)
+            let is_moved = reader.containers().remaps().is_moved(*container);
+            (!is_moved).then_some(container.0)
         }
         ReadError::Base { error, .. } => damaged_container(reader, error),
         _ => None,

@@ -140,8 +140,7 @@ impl<'a> DeltaCheck<'a> {
         }
     }
 
-    /// The sections of deltas in an object that are not there only because a compaction has not deleted
-    /// it yet.
+    /// The sections of deltas in an object that readers try.
     fn sections<'b>(
         &'b self,
         key: ObjectKey,
@@ -150,7 +149,8 @@ impl<'a> DeltaCheck<'a> {
         let remaps = self.reader.containers().remaps();
         let sections = metadata.sections.iter();
         sections.filter(move |section| {
-            section.kind == ContainerKind::Deltas && remaps.object_of(section.id) == key
+            let is_deltas = section.kind == ContainerKind::Deltas;
+            is_deltas && remaps.is_place(section.id, key.id)
         })
     }
 

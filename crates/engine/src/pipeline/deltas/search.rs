@@ -113,7 +113,7 @@ impl BaseSearch {
     /// Takes up a chunk: its super-features are those of everything that follows.
     pub fn look_at(&mut self, chunk: &[u8], index: &mut Index) -> Result<(), ObjectError> {
         for section in index.take_fetched() {
-            self.learn(&section);
+            self.learn(&section, index);
         }
         if !self
             .extractor
@@ -212,7 +212,7 @@ impl BaseSearch {
         }
         sections.sort_by_key(|section| section.fingerprints.first().copied());
         for section in sections {
-            self.learn(&section);
+            self.learn(&section, index);
         }
         if self.learnt.chunks >= FULL_CHUNKS {
             if self.learnt.with_room * FULL_SHARE < self.learnt.chunks {
@@ -223,8 +223,9 @@ impl BaseSearch {
         Ok(())
     }
 
-    /// Takes in the features of a container that was there before this run.
-    fn learn(&mut self, section: &Section) {
+    /// Takes in the features of a container that was there before this run, but for those of chunks made of others
+    /// that are gone or will be.
+    fn learn(&mut self, section: &Section, index: &Index) {
         if !self.seen.insert(section.id) {
             return;
         }
@@ -233,6 +234,10 @@ impl BaseSearch {
             return;
         }
         let slots = section.slots.last().map_or(0, |slot| u32::from(slot.0) + 1);
+        let (live, containers) = (index.live_objects(), index.containers());
+        let is_there = |chunk| {
+            section.delta(chunk).is_none() || live.has_chunk(containers, section.address(chunk))
+        };
         let Some(first) = self.numbers.of_container(section.id, slots) else {
             return;
         };
@@ -240,6 +245,7 @@ impl BaseSearch {
             let depth = section.delta(chunk).map_or(0, |delta| delta.depth);
             if let Some(features) = section.features.of(chunk)
                 && depth < self.settings.depth_max
+                && is_there(chunk)
             {
                 let number = first + u32::from(slot.0);
                 let had_room = self.index.insert(features, number, depth);

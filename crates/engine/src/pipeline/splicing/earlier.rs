@@ -172,14 +172,36 @@ impl<'a> EarlierChunks<'a> {
     }
 
     fn is_stored(&self, index: &Index, chunk: ChunkAddress) -> bool {
-        index.is_live(chunk.container)
-            && index
-                .live_objects()
-                .has_bases(self.reader.containers(), chunk)
+        let live = index.live_objects();
+        live.has_chunk(self.reader.containers(), chunk)
     }
 
     /// Goes on to what `place` is in.
     fn follow(&mut self, place: u64) {
+        // What of a run lies elsewhere than its front becomes known, and a run of its own, only then.
+        while self.go_to_run(place) {
+            self.locate();
+            if self.current.as_ref().is_some_and(|run| run.end > place) {
+                break;
+            }
+        }
+        let Some(current) = &mut self.current else {
+            return;
+        };
+        if let Located::Chunks(located) = &current.located {
+            // Before the run's end, so there is a chunk that ends behind the place.
+            let lengths = &located.section.section.lengths;
+            while current.chunk_start < place
+                && current.chunk_start + u64::from(lengths[current.chunk]) <= place
+            {
+                current.chunk_start += u64::from(lengths[current.chunk]);
+                current.chunk += 1;
+            }
+        }
+    }
+
+    /// Goes on to the run that `place` is in; false when there is none.
+    fn go_to_run(&mut self, place: u64) -> bool {
         while self
             .current
             .as_ref()
@@ -203,24 +225,11 @@ impl<'a> EarlierChunks<'a> {
                     }
                     self.runs = None;
                     self.current = None;
-                    return;
+                    return false;
                 }
             }
         }
-        self.locate();
-        let Some(current) = &mut self.current else {
-            return;
-        };
-        if let Located::Chunks(located) = &current.located {
-            // Before the run's end, so there is a chunk that ends behind the place.
-            let lengths = &located.section.section.lengths;
-            while current.chunk_start < place
-                && current.chunk_start + u64::from(lengths[current.chunk]) <= place
-            {
-                current.chunk_start += u64::from(lengths[current.chunk]);
-                current.chunk += 1;
-            }
-        }
+        true
     }
 
     /// Finds the current run's chunks, unless that was tried.
@@ -232,9 +241,14 @@ impl<'a> EarlierChunks<'a> {
             return;
         }
         match self.reader.locate(&current.run) {
-            Ok(Some(located)) => {
-                current.chunk = located.chunks.start;
-                current.located = Located::Chunks(located);
+            Ok(Some(front)) => {
+                if let (Some(rest), Some(runs)) = (front.rest, &mut self.runs) {
+                    current.end -= rest.bytes();
+                    self.runs_end -= rest.bytes();
+                    runs.put_back(front.rest);
+                }
+                current.chunk = front.located.chunks.start;
+                current.located = Located::Chunks(front.located);
             }
             Ok(None) => current.located = Located::Hole,
             Err(error) => {
