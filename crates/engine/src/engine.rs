@@ -1,5 +1,6 @@
 //! The engine of one repository: what its rooms share.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use chunking::structure::Structure;
@@ -7,7 +8,7 @@ use chunking::structure::Structure;
 use crate::container::{CompressionChoice, CompressionLevel, ContainerReader, RemapSet};
 use crate::fingerprint::Fingerprinter;
 use crate::format::{ObjectError, Vault};
-use crate::object::{DiscardingStore, ObjectStore};
+use crate::object::{DiscardingStore, ObjectId, ObjectStore};
 use crate::pipeline::{
     Cutter, DeltaSettings, FingerprintPool, MemoryShares, ReadingRoom, Stages, StreamChunking,
     WriteError, Writer,
@@ -91,6 +92,7 @@ pub struct Engine {
     settings: EngineSettings,
     stages: Stages,
     is_discarding: bool,
+    condemned: Arc<HashSet<ObjectId>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -120,6 +122,7 @@ impl Engine {
             settings,
             stages: Stages::default(),
             is_discarding: false,
+            condemned: Arc::default(),
         }
     }
 
@@ -146,6 +149,23 @@ impl Engine {
         let mut engine = self.clone();
         engine.settings.deltas = deltas;
         engine
+    }
+
+    /// The same engine, which takes these container objects for gone, since they will be deleted: its writers refer
+    /// to no chunk in them, neither found by the index, nor as a base, nor from an earlier stream. Its readers
+    /// read them as long as they are there. A container that a remap says lies in another object, too, is there.
+    #[must_use]
+    pub fn with_condemned(&self, condemned: Arc<HashSet<ObjectId>>) -> Self {
+        Self {
+            condemned,
+            ..self.clone()
+        }
+    }
+
+    /// The container objects that its writers take for gone.
+    #[must_use]
+    pub fn condemned(&self) -> &Arc<HashSet<ObjectId>> {
+        &self.condemned
     }
 
     /// What its stages report to.

@@ -343,9 +343,18 @@ impl Check<'_> {
     /// Chunks stored as deltas in these objects, those with damage apart: these are told.
     fn deltas(&mut self, objects: &[(ObjectKey, u64)], read_data: bool, is_reachable: bool) {
         // As much as a restore of its plans and its files.
-        let plan_bytes = self.repository.engine().settings().memory_bytes / 4;
+        let engine = self.repository.engine();
+        let plan_bytes = engine.settings().memory_bytes / 4;
         let (reader, room) = (&self.reader, &self.room);
-        let check = DeltaCheck::new(reader, room, self.progress, plan_bytes, is_reachable);
+        let condemned = engine.condemned();
+        let check = DeltaCheck::new(
+            reader,
+            room,
+            self.progress,
+            plan_bytes,
+            is_reachable,
+            condemned,
+        );
         let losses = check.run(objects, read_data);
         for (container, losses) in losses {
             if losses.is_damage {

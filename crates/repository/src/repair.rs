@@ -103,7 +103,8 @@ impl Repository {
         let reader = engine.reader()?;
         let containers = reader.containers();
         // Of a container that was set aside and moved, what was intact lies among others.
-        let passed_over: HashSet<_> = aside.iter().map(|container| container.0).collect();
+        let mut passed_over: HashSet<_> = aside.iter().map(|container| container.0).collect();
+        passed_over.extend(engine.condemned().iter());
         let remaps = containers.remaps();
         let moved = runs.moved_uncovered(&remaps);
         let to_index = ObjectsToIndex::new(&remaps, &moved);

@@ -124,7 +124,8 @@ impl std::fmt::Debug for Index {
 
 impl Index {
     /// Opens the index of a repository: its runs, and whatever containers they do not cover
-    /// (left by runs that died, or moved), which are made durable and taken in.
+    /// (left by runs that died, or moved), which are made durable and taken in. Container objects that are
+    /// `condemned` count as gone: nothing in them is found, although it may still be read.
     ///
     /// # Errors
     /// When the store can't be listed or read. Damaged index runs or unreferenced containers
@@ -134,11 +135,14 @@ impl Index {
         vault: Arc<crate::format::Vault>,
         reader: Arc<ContainerReader>,
         memory: IndexMemory,
+        condemned: &HashSet<ObjectId>,
     ) -> Result<Self, ObjectError> {
         let runs = RunSet::open(Arc::clone(&store), vault, memory.run_bytes)?;
         let live = LiveObjects::default();
         store.list(ObjectKind::Container, &mut |id, _| {
-            live.insert(id);
+            if !condemned.contains(&id) {
+                live.insert(id);
+            }
         })?;
         let aside = set_aside_before(&runs);
         let remaps = reader.remaps();
@@ -146,6 +150,7 @@ impl Index {
         let is_gone = |&container: &ContainerId| !live.has_container(&remaps, container);
         let read = runs.runs();
         if remaps.generation() > 0
+            || !condemned.is_empty()
             || read
                 .iter()
                 .any(|run| run.footer().containers.iter().any(is_gone))

@@ -97,6 +97,7 @@ impl Writer {
             Arc::clone(engine.vault()),
             Arc::clone(&reader),
             memory,
+            engine.condemned(),
         )?;
         let deciding = DecisionWindow::new(
             settings.rewriting,

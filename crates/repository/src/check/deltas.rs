@@ -8,13 +8,13 @@
 //! data, as much as a restore: deltas go into plans of bounded memory, and a container is read once for
 //! each plan that has deltas to what it holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use engine::container::{ChunkAddress, ContainerId, ContainerKind, ContainerSummary};
 use engine::container::{ObjectMetadata, SLOTS_MAX, Section, Slot};
 use engine::format::ObjectError;
-use engine::object::ObjectKey;
+use engine::object::{ObjectId, ObjectKey};
 use engine::pipeline::ReadingRoom;
 use engine::recipe::{Recipe, Run};
 use engine::restore::{ChunkSink, MetadataSink, Reader, RestorePlan, read_metadata, wrong_bases};
@@ -55,6 +55,8 @@ pub(super) struct DeltaCheck<'a> {
     /// Could all containers be read, as far as they are not damaged? Otherwise a chunk that can't be made
     /// may come back.
     is_reachable: bool,
+    /// Objects that are about to be deleted: what they alone hold nobody needs.
+    condemned: &'a HashSet<ObjectId>,
     losses: Mutex<BTreeMap<ContainerId, Losses>>,
 }
 
@@ -65,6 +67,7 @@ impl<'a> DeltaCheck<'a> {
         progress: &'a Progress,
         plan_bytes: usize,
         is_reachable: bool,
+        condemned: &'a HashSet<ObjectId>,
     ) -> Self {
         Self {
             reader,
@@ -72,6 +75,7 @@ impl<'a> DeltaCheck<'a> {
             progress,
             plan_bytes,
             is_reachable,
+            condemned,
             losses: Mutex::default(),
         }
     }
@@ -140,17 +144,18 @@ impl<'a> DeltaCheck<'a> {
         }
     }
 
-    /// The sections of deltas in an object that readers try.
+    /// The sections of deltas in an object that readers try, and that is not about to be deleted.
     fn sections<'b>(
         &'b self,
         key: ObjectKey,
         metadata: &'b ObjectMetadata,
     ) -> impl Iterator<Item = &'b Section> {
         let remaps = self.reader.containers().remaps();
+        let is_there = !self.condemned.contains(&key.id);
         let sections = metadata.sections.iter();
         sections.filter(move |section| {
             let is_deltas = section.kind == ContainerKind::Deltas;
-            is_deltas && remaps.is_place(section.id, key.id)
+            is_there && is_deltas && remaps.is_place(section.id, key.id)
         })
     }
 
