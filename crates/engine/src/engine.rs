@@ -45,6 +45,9 @@ pub struct EngineSettings {
 /// Containers of metadata have at least this size, so that any page fits one.
 const METADATA_CONTAINER_BYTES_MIN: u32 = 2 << 20;
 
+/// Groups of metadata are closed at this many bytes: small enough to be read for one page.
+pub(crate) const METADATA_GROUP_BYTES: u32 = 256 << 10;
+
 impl EngineSettings {
     /// How the memory is shared out.
     #[must_use]
@@ -55,6 +58,12 @@ impl EngineSettings {
             None => MemoryShares::of(self.memory_bytes, self.index_memory_bytes),
         };
         shares.with_window(window_bytes)
+    }
+
+    /// Plain bytes at which a group of metadata is closed: few enough to be read for one page.
+    #[must_use]
+    pub fn metadata_group_bytes(&self) -> u32 {
+        METADATA_GROUP_BYTES
     }
 
     /// Size of a container of metadata in bytes.

@@ -308,42 +308,66 @@ impl ContainerBuilder {
         let metadata = ObjectMetadata {
             sections: vec![Section::clone(&section)],
         };
-        let mut metadata = metadata.encode();
-        let mut bytes = self.data;
+        let metadata = metadata.encode();
         let metadata_bytes = metadata.len() + SEAL_TAG_BYTES;
-        let filled_bytes = bytes.len() + metadata_bytes + LENGTH_TAG_BYTES;
-        let object_bytes = if !self.padded {
-            filled_bytes
-        } else if is_last {
-            (padme(filled_bytes as u64) as usize).min(self.container_bytes)
-        } else {
-            self.container_bytes
-        };
-        let padding_bytes = object_bytes - filled_bytes;
-        if padding_bytes >= SEAL_TAG_BYTES {
-            let start = bytes.len();
-            bytes.resize(start + padding_bytes - SEAL_TAG_BYTES, 0);
-            self.sealer.seal(PADDING_PIECE, &mut bytes, start);
-        } else {
-            metadata.resize(metadata.len() + padding_bytes, 0);
-        }
-        let start = bytes.len();
-        bytes.extend_from_slice(&metadata);
-        self.sealer.seal(1, &mut bytes, start);
-        let tag = self.sealer.length_tag((bytes.len() - start) as u32);
-        bytes.extend_from_slice(&tag);
-        assert_eq!(
-            bytes.len(),
-            object_bytes,
-            "the padding is what it should be"
-        );
+        let limit_bytes = self.padded.then_some(self.container_bytes);
+        let closed = close_object(&self.sealer, self.data, metadata, limit_bytes, is_last);
         SealedContainer {
             key: section.id.own_object(),
-            bytes,
+            bytes: closed.bytes,
             section,
-            filled_bytes: filled_bytes as u64,
+            filled_bytes: closed.filled_bytes as u64,
             metadata_bytes: metadata_bytes as u64,
         }
+    }
+}
+
+/// A finished object.
+pub(super) struct ClosedObject {
+    pub bytes: Vec<u8>,
+    /// Bytes of data, metadata and tag.
+    pub filled_bytes: usize,
+}
+
+/// Puts padding, sealed metadata and the length tag behind sealed groups. Padded is to the container size, which is given
+/// where there is padding; the last object of a run to a Padmé length.
+pub(super) fn close_object(
+    sealer: &ObjectSealer,
+    data: Vec<u8>,
+    mut metadata: Vec<u8>,
+    container_bytes: Option<usize>,
+    is_last: bool,
+) -> ClosedObject {
+    let mut bytes = data;
+    let filled_bytes = bytes.len() + metadata.len() + SEAL_TAG_BYTES + LENGTH_TAG_BYTES;
+    let object_bytes = match container_bytes {
+        None => filled_bytes,
+        Some(container_bytes) if is_last => {
+            (padme(filled_bytes as u64) as usize).min(container_bytes)
+        }
+        Some(container_bytes) => container_bytes,
+    };
+    let padding_bytes = object_bytes - filled_bytes;
+    if padding_bytes >= SEAL_TAG_BYTES {
+        let start = bytes.len();
+        bytes.resize(start + padding_bytes - SEAL_TAG_BYTES, 0);
+        sealer.seal(PADDING_PIECE, &mut bytes, start);
+    } else {
+        metadata.resize(metadata.len() + padding_bytes, 0);
+    }
+    let start = bytes.len();
+    bytes.extend_from_slice(&metadata);
+    sealer.seal(1, &mut bytes, start);
+    let tag = sealer.length_tag((bytes.len() - start) as u32);
+    bytes.extend_from_slice(&tag);
+    assert_eq!(
+        bytes.len(),
+        object_bytes,
+        "the padding is what it should be"
+    );
+    ClosedObject {
+        bytes,
+        filled_bytes,
     }
 }
 

@@ -285,6 +285,24 @@ fn open_group(
         .in_object(loaded.object, "group")
 }
 
+impl LoadedSection {
+    /// What is stored of a group whose sealed bytes these are, and its plaintext.
+    ///
+    /// # Errors
+    /// When its seal does not match, or it does not decompress.
+    pub(super) fn open_group<'a>(
+        &self,
+        index: usize,
+        sealed: &'a mut [u8],
+        decompressor: &'a mut Decompressor,
+    ) -> Result<(&'a [u8], &'a [u8]), ObjectError> {
+        let group = &self.section.groups[index];
+        let stored = unseal(self, index, sealed)?;
+        let plain = decompressor.decompress(group.compression, stored, group.plain_bytes as usize);
+        Ok((stored, plain.in_object(self.object, "group")?))
+    }
+}
+
 /// Opens one group after the other, into memory that is used again, and reports to the meters.
 #[derive(Debug, Default)]
 pub struct GroupOpener {

@@ -159,7 +159,7 @@ impl Section {
             + self.groups.len() * size_of::<Group>()
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.id.0.0);
         out.push(self.kind as u8);
         let mut columns = FieldWriter::new();

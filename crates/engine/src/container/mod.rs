@@ -3,10 +3,11 @@
 //!
 //! [`ContainerBuilder`] puts groups in until the container is full (Eq. 4) and seals it;
 //! [`ContainerReader`] finds the metadata of a container, wherever its remap says it lies,
-//! and reads groups out of it; [`RemapSet`] knows what was
+//! and reads groups out of it; [`Compactor`] packs what is still needed into new objects; [`RemapSet`] knows what was
 //! moved.
 
 mod builder;
+mod compaction;
 mod compression;
 mod delta_columns;
 mod groups;
@@ -17,6 +18,7 @@ mod remap;
 mod verify;
 
 pub use builder::{ContainerBuilder, MetadataCount, NewChunk, SealedContainer};
+pub use compaction::{Compacted, CompactionError, CompactionTotals, Compactor, SlotSet};
 pub use compression::{
     Compression, CompressionChoice, CompressionLevel, Compressor, Decompressor, FrontDecompressor,
     decompress,

@@ -133,6 +133,25 @@ impl ContainerReader {
         })
     }
 
+    /// The section of a logical container in each of its places, in the order in which they are tried, but for those
+    /// that do not exist; one error where none does.
+    pub(super) fn sections(
+        &self,
+        container: ContainerId,
+    ) -> Vec<Result<Arc<LoadedSection>, ObjectError>> {
+        // Reads the remaps again where that is needed.
+        if let Err(error) = self.section(container) {
+            return vec![Err(error)];
+        }
+        let remaps = self.remaps();
+        let places = remaps.places(container);
+        let sections =
+            places.map(|object| self.section_in(SectionPlace { container, object }, None));
+        sections
+            .filter(|loaded| !matches!(loaded, Err(error) if error.is_missing()))
+            .collect()
+    }
+
     /// An object turned out to be gone whose metadata is known, or was: it is looked for no more under that, and
     /// the remaps are read again.
     pub fn note_gone(&self, object: ObjectId) {

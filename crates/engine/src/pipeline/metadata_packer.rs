@@ -10,11 +10,12 @@ use std::sync::Arc;
 use crate::container::{
     ChunkAddress, Compression, Compressor, ContainerBuilder, ContainerKind, SealedContainer, Slot,
 };
+use crate::engine::METADATA_GROUP_BYTES;
 use crate::fingerprint::Fingerprint;
 use crate::format::Vault;
 
-/// Groups of metadata are closed at this many bytes: small enough to be read for one page.
-const GROUP_BYTES: usize = 256 << 10;
+/// Plain bytes at which a group is closed.
+const GROUP_BYTES: usize = METADATA_GROUP_BYTES as usize;
 
 /// Room below which a container is closed rather than given another group.
 const ROOM_BYTES_MIN: usize = 64 << 10;

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // Each test binary uses a part of it.
 
+pub mod compaction;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,0 +1,290 @@
+//! Packs what is still needed of containers into new objects (docs/format/v1.md, §6 and §7).
+//!
+//! Enter: logical containers, each with the slots to keep ([`SlotSet`]). Leave: new container objects, durable, that hold
+//! their sections under the same ids and slot numbers, with gaps where chunks were dropped; and where each
+//! container lies now, for a [`Remap`](super::Remap). Until that is stored nothing refers to the new objects, and the old ones
+//! are never touched: whatever ends a compaction leaves everything as it was.
+//!
+//! Chunks keep their fingerprints, lengths, markers, features and deltas: the addresses of bases stay. A section lies wholly in one
+//! object, objects are of one kind, and at most as long as a container. In encrypted repositories they are padded as
+//! those of a backup are. How groups are kept or made again is said in `gathering.rs`.
+//!
+//! Memory: the kept groups of one container, a read, an open object of each kind that occurs, and for containers of deltas
+//! the reader's cache for their bases.
+
+mod gathering;
+mod object;
+mod slot_set;
+
+pub use slot_set::SlotSet;
+
+use std::sync::Arc;
+
+use gathering::Sources;
+use object::OpenObject;
+
+use super::compression::{Compressor, Decompressor};
+use super::reader::LoadedSection;
+use super::{ChunkAddress, ContainerId, ContainerKind};
+use crate::engine::Engine;
+use crate::format::ObjectError;
+use crate::object::{ObjectId, ObjectKey};
+use crate::restore::{ReadError, Reader, StoredChunk};
+
+/// Why a compaction ended. Nothing was moved.
+#[derive(Debug, thiserror::Error)]
+pub enum CompactionError {
+    /// A chunk can't be read, or is not what was stored.
+    #[error("cannot move the chunk in {chunk}, which lies in {object}: {error}")]
+    Chunk {
+        /// Its slot and logical container.
+        chunk: ChunkAddress,
+        /// The object that it lies in.
+        object: ObjectKey,
+        /// What is wrong.
+        error: Box<ReadError>,
+    },
+    /// No object has a chunk that is to be kept.
+    #[error("there is no chunk in {chunk}")]
+    Missing {
+        /// Its slot and logical container.
+        chunk: ChunkAddress,
+    },
+    /// A container's metadata can't be read.
+    #[error("cannot move container {container}: {error}")]
+    Container {
+        /// The logical container.
+        container: ContainerId,
+        /// What is wrong.
+        error: ObjectError,
+    },
+    /// What is to be kept of a container takes more than an object may have: not where it was written by a backup
+    /// with the same settings.
+    #[error("what is to be kept of container {container} takes more than a container may have")]
+    TooLarge {
+        /// The logical container.
+        container: ContainerId,
+    },
+    /// The store can't be read or written.
+    #[error(transparent)]
+    Store(#[from] ObjectError),
+}
+
+/// What a compaction did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompactionTotals {
+    /// Logical containers of which something was kept.
+    pub containers: u64,
+    /// Objects written.
+    pub objects: u64,
+    /// Bytes of groups read, with what lay between them; metadata and bases of deltas not counted.
+    pub bytes_read: u64,
+    /// Bytes of the objects written.
+    pub bytes_written: u64,
+    /// Chunks kept.
+    pub chunks_kept: u64,
+    /// Other chunks of these containers: they are not in the new objects.
+    pub chunks_dropped: u64,
+    /// Groups that were not compressed again.
+    pub groups_kept: u64,
+    /// Groups that were compressed.
+    pub groups_made: u64,
+}
+
+/// What was moved, and nothing refers to yet.
+#[derive(Debug, Clone, Default)]
+#[must_use = "the remap is to be stored"]
+pub struct Compacted {
+    /// Where each container lies now, ascending by container; only those of which something was kept.
+    pub moved: Vec<(ContainerId, ObjectId)>,
+    /// What was done.
+    pub totals: CompactionTotals,
+}
+
+/// Packs containers into new objects.
+pub struct Compactor {
+    engine: Engine,
+    reader: Reader,
+    compressor: Compressor,
+    decompressor: Decompressor,
+    /// At most one of each kind.
+    open: Vec<OpenObject>,
+    moved: Vec<(ContainerId, ObjectId)>,
+    totals: CompactionTotals,
+}
+
+impl std::fmt::Debug for Compactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compactor")
+            .field("totals", &self.totals)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// What packs containers of this repository into new objects. Reads the remaps now.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    pub fn compactor(&self) -> Result<Compactor, ObjectError> {
+        Ok(Compactor {
+            engine: self.clone(),
+            reader: self.reader()?,
+            compressor: Compressor::new(self.settings().compression.level()),
+            decompressor: Decompressor::default(),
+            open: Vec::new(),
+            moved: Vec::new(),
+            totals: CompactionTotals::default(),
+        })
+    }
+
+    /// Stores a remap of what was moved, durably: from then on readers find it in the new objects. Nothing is stored
+    /// when nothing was moved. Where containers are to be deleted a remap must be there before, if of nothing:
+    /// [`Engine::store_remap`].
+    ///
+    /// # Errors
+    /// When the remaps can't be read or the store does not take it.
+    pub fn store_moved(&self, compacted: &Compacted) -> Result<Option<ObjectId>, ObjectError> {
+        match compacted.moved.is_empty() {
+            true => Ok(None),
+            false => Ok(Some(self.store_remap(compacted.moved.clone())?)),
+        }
+    }
+
+    /// Stores a remap, durably, of a higher generation than all that there are. One of nothing says that containers
+    /// may have been deleted.
+    ///
+    /// # Errors
+    /// As [`Engine::store_moved`].
+    pub fn store_remap(
+        &self,
+        moved: Vec<(ContainerId, ObjectId)>,
+    ) -> Result<ObjectId, ObjectError> {
+        let (store, vault) = (self.store().as_ref(), self.vault());
+        let remaps = super::RemapSet::load(store, vault)?;
+        remaps.next(moved).store(store, vault)
+    }
+}
+
+impl Compactor {
+    /// What it reads by.
+    #[must_use]
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// What was done so far; objects that are still open are not counted as written.
+    #[must_use]
+    pub fn totals(&self) -> CompactionTotals {
+        self.totals
+    }
+
+    /// Keeps these slots of a container, in a new object; of one of which nothing is to be kept nothing is read or
+    /// written.
+    /// Blocks. Each container may come once; after an error the compaction must not go on.
+    ///
+    /// # Errors
+    /// When one of the slots is in no object, can't be read or does not have its fingerprint, or an object can't be
+    /// written.
+    pub fn keep(&mut self, container: ContainerId, slots: &SlotSet) -> Result<(), CompactionError> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let sources = Sources::find(self, container, slots)?;
+        let mut dropped = sources.dropped(slots);
+        let whole_groups = sources.whole_groups();
+        let mut gathered = sources.gather(self)?;
+        let empty = self.new_object(gathered.section.kind);
+        if !empty.has_room(&gathered) {
+            // Compressed again it takes more than before. Then groups stay whole, with what is not needed.
+            let sources = Sources::find(self, container, &whole_groups)?;
+            dropped = sources.dropped(&whole_groups);
+            gathered = sources.gather(self)?;
+            if !empty.has_room(&gathered) {
+                return Err(CompactionError::TooLarge { container });
+            }
+        }
+        self.totals.containers += 1;
+        self.totals.chunks_kept += gathered.section.chunk_count() as u64;
+        self.totals.chunks_dropped += dropped;
+        let kind = gathered.section.kind;
+        let open = self.open.iter().position(|open| open.kind == kind);
+        let mut object = match open {
+            Some(at) => self.open.swap_remove(at),
+            None => empty,
+        };
+        if !object.has_room(&gathered) {
+            self.put(object, false)?;
+            object = self.new_object(kind);
+        }
+        let id = object.push(gathered);
+        self.moved.push((container, id));
+        self.open.push(object);
+        Ok(())
+    }
+
+    /// Writes what is still open. Durable on return.
+    ///
+    /// # Errors
+    /// When an object can't be written.
+    pub fn finish(mut self) -> Result<Compacted, CompactionError> {
+        for object in std::mem::take(&mut self.open) {
+            self.put(object, true)?;
+        }
+        self.moved.sort_unstable();
+        Ok(Compacted {
+            moved: self.moved,
+            totals: self.totals,
+        })
+    }
+
+    fn new_object(&self, kind: ContainerKind) -> OpenObject {
+        let settings = self.engine.settings();
+        let bytes = match kind {
+            ContainerKind::Metadata => settings.metadata_container_bytes(),
+            ContainerKind::Data | ContainerKind::Deltas => settings.container_bytes,
+        };
+        OpenObject::new(self.engine.vault(), kind, bytes as usize)
+    }
+
+    fn put(&mut self, object: OpenObject, is_last: bool) -> Result<(), ObjectError> {
+        let (key, bytes) = object.finish(is_last);
+        self.engine.store().put(&key, &bytes)?;
+        self.totals.objects += 1;
+        self.totals.bytes_written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Plain bytes at which a group of that kind is closed.
+    fn group_bytes(&self, kind: ContainerKind) -> usize {
+        let settings = self.engine.settings();
+        let bytes = match kind {
+            ContainerKind::Metadata => settings.metadata_group_bytes(),
+            ContainerKind::Data | ContainerKind::Deltas => settings.group_bytes,
+        };
+        bytes as usize
+    }
+
+    /// Compares a chunk with its fingerprint, where `stored` is what is stored of it.
+    fn verify(
+        &self,
+        loaded: &Arc<LoadedSection>,
+        chunk: usize,
+        stored: &[u8],
+    ) -> Result<(), ReadError> {
+        let containers = self.reader.containers();
+        let Some(delta) = loaded.section.delta(chunk) else {
+            return Ok(containers.verify_chunk(loaded, chunk, stored)?);
+        };
+        let address = loaded.section.address(chunk);
+        let stored_chunk = StoredChunk {
+            loaded: Arc::clone(loaded),
+            chunk,
+        };
+        stored_chunk.base(containers, delta)?;
+        let base = self.reader.chunk(delta.base);
+        let base = base.map_err(|error| ReadError::base(address, delta.base, error))?;
+        let made = self.reader.undelta(&stored_chunk, &base, stored)?;
+        Ok(containers.verify_chunk(loaded, chunk, &made)?)
+    }
+}
