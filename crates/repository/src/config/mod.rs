@@ -81,7 +81,7 @@ impl Features {
     pub const UNKEYED_CHUNKER: u64 = 0x1;
     /// Incompatible flag: there may be containers of deltas.
     pub const DELTAS: u64 = 0x2;
-    /// Incompatible flag: compaction has written containers of several sections.
+    /// Incompatible flag: there may be container objects of several sections, which compaction writes.
     pub const MULTI_SECTION: u64 = 0x4;
 
     const READ_ONLY_COMPATIBLE_KNOWN: u64 = 0;
@@ -143,7 +143,11 @@ impl Config {
             deltas: DeltaLevel::Off,
             created_seconds,
             program: program.to_owned(),
-            features: Features::default(),
+            // A configuration can't be changed later: what every repository may come to need is said from the start.
+            features: Features {
+                incompatible: Features::MULTI_SECTION,
+                ..Features::default()
+            },
             unknown: UnknownFields::default(),
         }
     }
@@ -183,6 +187,12 @@ impl Config {
     #[must_use]
     pub fn may_have_deltas(&self) -> bool {
         self.features.incompatible & Features::DELTAS != 0
+    }
+
+    /// May there be container objects of several sections? Not in repositories of before.
+    #[must_use]
+    pub fn may_have_multi_section(&self) -> bool {
+        self.features.incompatible & Features::MULTI_SECTION != 0
     }
 
     fn validate_chunker(&self) -> Result<(), ConfigError> {

@@ -36,11 +36,12 @@ fn secrets() -> Secrets {
     secrets_of(1)
 }
 
-/// The golden one: its chunker is not the default any more, and it looks for no formats.
+/// The golden one, of before: its chunker is not the default any more, it looks for no formats, and has no flags.
 fn config() -> Config {
     Config {
         chunker: Parameters::new(Algorithm::FastCdc),
         structure: Structure::None,
+        features: Features::default(),
         ..Config::new(ID, Encryption::Aes256Gcm, 1_700_000_000, "onefold 0.1.0")
     }
 }
@@ -98,6 +99,16 @@ fn golden_config() {
         (ID, Encryption::Aes256Gcm)
     );
     assert_eq!(unverified.authenticate(&secrets()).unwrap(), config());
+}
+
+#[test]
+fn new_repositories_may_be_compacted() {
+    let new = Config::new(ID, Encryption::Aes256Gcm, 1_700_000_000, "onefold 0.1.0");
+    assert!(new.may_have_multi_section() && !config().may_have_multi_section());
+    let stored = new.encode(&secrets()).unwrap();
+    assert_eq!(stored[32..40], Features::MULTI_SECTION.to_le_bytes());
+    let unverified = UnverifiedConfig::parse(&stored).unwrap();
+    assert_eq!(unverified.authenticate(&secrets()).unwrap(), new);
 }
 
 #[test]
