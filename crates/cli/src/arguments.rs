@@ -140,6 +140,7 @@ pub enum Command {
     Dump(commands::dump::DumpArguments),
     Diff(commands::diff::DiffArguments),
     Forget(commands::forget::ForgetArguments),
+    Prune(commands::prune::PruneArguments),
     Tag(commands::tag::TagArguments),
     Protect(commands::protect::ProtectArguments),
     Unprotect(commands::unprotect::UnprotectArguments),

@@ -15,6 +15,7 @@ use engine::restore::ReadError;
 use repository::config::ConfigError;
 use repository::files::FilesError;
 use repository::keys::KeyError;
+use repository::prune::PruneError;
 use repository::snapshot::SnapshotError;
 use repository::{BackupError, DiffError, DumpError, ListError, RepositoryError, RestoreError};
 
@@ -133,6 +134,7 @@ fn judge(error: &(dyn Error + 'static)) -> Option<Verdict> {
     }
     None.or_else(|| error.downcast_ref().map(of_repository))
         .or_else(|| error.downcast_ref().map(of_backup))
+        .or_else(|| error.downcast_ref().map(of_prune))
         .or_else(|| error.downcast_ref().map(of_restore))
         .or_else(|| error.downcast_ref().map(of_list))
         .or_else(|| error.downcast_ref().map(of_dump))
@@ -338,7 +340,23 @@ fn of_backup(error: &BackupError) -> Verdict {
             ExitCode::Usage,
             "leave --delta away, or create another repository",
         ),
+        BackupError::TakenForDead => failed(""),
         BackupError::WorkerLost => failed(HINT_BUG),
+    }
+}
+
+fn of_prune(error: &PruneError) -> Verdict {
+    match error {
+        PruneError::Repository(error) => of_repository(error),
+        PruneError::Compaction(_)
+        | PruneError::Unreadable { .. }
+        | PruneError::UnreadableSnapshot { .. }
+        | PruneError::Missing { .. } => damaged(
+            "nothing was deleted that is not known to be unneeded; `onefold check` names the damage, and a snapshot that is lost can be forgotten",
+        ),
+        PruneError::AtWork { .. } => failed("try again when it has ended"),
+        PruneError::Expired => failed("run it again"),
+        PruneError::Interrupted => verdict(ExitCode::Interrupted, ""),
     }
 }
 

@@ -22,6 +22,7 @@ mod keyring;
 pub mod keys;
 pub mod listing;
 pub mod progress;
+pub mod prune;
 pub mod repair;
 mod repository;
 pub mod restore;

@@ -16,6 +16,8 @@ use engine::rewriting::Rewriting;
 use engine::{Engine, EngineSettings};
 
 use crate::config::{Acceleration, Config, ConfigError, Encryption, Features, UnverifiedConfig};
+use crate::deletion::condemned::Condemned;
+use crate::deletion::runs::{self, Registration, RunKind};
 use crate::keys::{
     Argon2Cost, KeyError, KeySlot, OpenedSecrets, Password, Secrets, SlotLabel, open_secrets,
 };
@@ -328,6 +330,29 @@ impl Repository {
         &self.engine
     }
 
+    /// Registers this process as at work: before it lists or reads anything that others may delete.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub fn register(&self, kind: RunKind, host: &str) -> Result<Registration, RepositoryError> {
+        let engine = self.engine();
+        Ok(Registration::begin(
+            engine.store(),
+            engine.vault(),
+            kind,
+            host,
+        )?)
+    }
+
+    /// Its engine, which takes what is condemned for gone. For those who are registered as writers.
+    ///
+    /// # Errors
+    /// When it is not known what is condemned.
+    pub fn engine_without_condemned(&self) -> Result<Engine, RepositoryError> {
+        let condemned = Condemned::load(self.store(), self.engine.vault())?;
+        Ok(self.engine.with_condemned(Arc::new(condemned.objects())))
+    }
+
     /// Settings of this run.
     #[must_use]
     pub fn settings(&self) -> &RunSettings {
@@ -350,7 +375,15 @@ impl Repository {
     /// # Errors
     /// When the store fails.
     pub fn snapshots(&self) -> Result<SnapshotList, RepositoryError> {
-        Ok(Snapshot::load_all(self.store(), self.engine.vault())?)
+        let mut list = Snapshot::load_all(self.store(), self.engine.vault())?;
+        // Listed after them: one that came with a run that has expired before is among them.
+        let expired = runs::expired(self.store())?;
+        for snapshot in &mut list.snapshots {
+            snapshot.is_doubtful = snapshot
+                .run
+                .is_some_and(|run| expired.binary_search(&run).is_ok());
+        }
+        Ok(list)
     }
 
     /// The snapshot that `spec` names; `filter` narrows `latest`. With it come the snapshots

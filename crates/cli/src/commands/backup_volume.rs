@@ -184,7 +184,8 @@ fn earlier_image(
         })
     };
     let list = repository.snapshots()?.snapshots;
-    let mut images = list.into_iter().rev().filter(|it| !it.is_interrupted);
+    let is_sure = |it: &Snapshot| !it.is_interrupted && !it.is_doubtful;
+    let mut images = list.into_iter().rev().filter(is_sure);
     Ok(images.find_map(|snapshot| {
         let state = snapshot.disk.filter(|state| state.volume == volume)?;
         let number = pinned(&state)?.number;

@@ -36,7 +36,7 @@ const HINT_RULES: &str = "give a rule such as --keep-daily 7 --keep-weekly 4 (wi
 /// left, the oldest snapshot takes one. Always kept are protected snapshots, what an interrupted
 /// backup left until a whole one follows, and what is dated in the future.
 ///
-/// Only the snapshots are removed: what they alone used stays stored until it is pruned. What can't
+/// Only the snapshots are removed: what they alone used stays stored until `prune` deletes it. What can't
 /// be read is left as it is, and named; the exit code is 13 then. See docs/guide/forget.md.
 #[derive(Debug, Args)]
 #[command(
@@ -319,7 +319,7 @@ fn text(kept: usize, going: usize, arguments: &ForgetArguments) -> String {
     }
     text.push('.');
     if going > 0 && !arguments.dry_run {
-        text.push_str(" What they alone used stays stored until it is pruned.");
+        text.push_str(" What they alone used stays stored until `onefold prune`.");
     }
     text
 }

@@ -13,6 +13,7 @@ pub mod key;
 pub mod ls;
 pub mod man;
 pub mod protect;
+pub mod prune;
 pub mod repair;
 pub mod restore;
 pub mod snapshots;
@@ -36,6 +37,7 @@ pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Dump(arguments) => dump::run(session, arguments),
         Command::Diff(arguments) => diff::run(session, arguments),
         Command::Forget(arguments) => forget::run(session, arguments),
+        Command::Prune(arguments) => prune::run(session, arguments),
         Command::Tag(arguments) => tag::run(session, arguments),
         Command::Protect(arguments) => protect::run(session, arguments),
         Command::Unprotect(arguments) => unprotect::run(session, arguments),

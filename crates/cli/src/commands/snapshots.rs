@@ -91,6 +91,12 @@ fn print_table(session: &Session, snapshots: &[Snapshot], total: usize) -> anyho
             snapshot.id.short(),
         ));
     }
+    for snapshot in snapshots.iter().filter(|snapshot| snapshot.is_doubtful) {
+        session.output.note(&format!(
+            "? {} is doubtful: its backup was taken for dead by a prune; `onefold check` tells whether all of it is there",
+            snapshot.id.short(),
+        ));
+    }
     let partial = snapshots
         .iter()
         .filter(|snapshot| !snapshot.errors.is_empty());
@@ -107,12 +113,13 @@ fn print_table(session: &Session, snapshots: &[Snapshot], total: usize) -> anyho
     Ok(())
 }
 
-/// What marks a snapshot after its id: partial, interrupted, protected.
+/// What marks a snapshot after its id: partial, interrupted, protected, doubtful.
 pub fn marks(snapshot: &Snapshot) -> String {
     let marks = [
         (!snapshot.errors.is_empty(), " !"),
         (snapshot.is_interrupted, " …"),
         (snapshot.is_protected, " *"),
+        (snapshot.is_doubtful, " ?"),
     ];
     let marks = marks.into_iter().filter(|(is_so, _)| *is_so);
     marks.map(|(_, mark)| mark).collect()

@@ -11,6 +11,7 @@ mod json;
 mod keys;
 mod listing;
 mod passwords;
+mod prune;
 mod repair;
 mod restore;
 mod sandbox;

@@ -390,7 +390,11 @@ impl Iterator for Runs {
 const RECIPE_PAGE_BYTES_MAX: u64 = 1 << 20;
 
 impl Reader {
-    fn recipe_page(
+    /// The recipe that a page of a paged recipe of that level holds.
+    ///
+    /// # Errors
+    /// When it can't be read, or is not what was announced.
+    pub fn recipe_page(
         &self,
         page: &crate::recipe::RecipePage,
         level: u8,

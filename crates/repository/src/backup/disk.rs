@@ -13,6 +13,7 @@ use super::parent::ParentDamage;
 use super::stream::stream_metadata;
 use super::tree_builder::{Content, TreeBuilder};
 use super::{BackupError, BackupOptions, BackupReport, RunningBackup};
+use crate::deletion::runs::Registration;
 use crate::listing::{SnapshotTree, path_parts};
 use crate::progress::Progress;
 use crate::repository::Repository;
@@ -118,6 +119,7 @@ impl RunningBackup<'_> {
         let mut stream = CountedDisk {
             stream: &mut *disk.stream,
             progress: self.progress,
+            registration: self.registration.clone(),
         };
         let before = match &disk.earlier {
             Some(earlier) => self.image_before(earlier, writer),
@@ -160,6 +162,7 @@ impl RunningBackup<'_> {
 struct CountedDisk<'a> {
     stream: &'a mut dyn SparseStream,
     progress: &'a Progress,
+    registration: Option<Registration>,
 }
 
 impl SparseStream for CountedDisk<'_> {
@@ -178,6 +181,9 @@ impl SparseStream for CountedDisk<'_> {
     fn passed(&mut self, bytes: u64) -> io::Result<()> {
         if self.progress.is_cancelled() {
             return Err(io::Error::other("stopped"));
+        }
+        if let Some(registration) = &self.registration {
+            registration.show_life().map_err(io::Error::other)?;
         }
         Progress::add(&self.progress.bytes_done, bytes);
         self.stream.passed(bytes)

@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use engine::Engine;
 use engine::format::ObjectError;
-use engine::object::{ObjectId, ObjectKind};
+use engine::object::{ObjectKey, ObjectKind};
 use engine::pipeline::{
     ByteBudget, DeltaLevel, IncomingStream, PoolOptions, Results, Stage, WriteError, Writer,
     ordered_pool,
@@ -38,6 +38,7 @@ pub use disk::{DiskImage, EarlierImage};
 pub use options::{BackupOptions, BackupReport, ExcludeOptions};
 
 use crate::config::ConfigError;
+use crate::deletion::runs::{Registration, RunKind};
 use crate::files::FilesError;
 use crate::listing::SnapshotTree;
 use crate::progress::{Problem, Progress};
@@ -76,6 +77,11 @@ pub enum BackupError {
     /// Deltas are asked for in a repository that was created without them.
     #[error("the repository was created without deltas (`init --delta off`): it can have none")]
     NoDeltas,
+    /// A prune took the backup for dead, and may have deleted what it refers to.
+    #[error(
+        "the backup showed no sign of life for so long that a prune took it for dead, so its snapshot was taken back; run it again: what was stored is used"
+    )]
+    TakenForDead,
     /// A thread of the backup ended before its work was done.
     #[error("a worker thread ended unexpectedly; no snapshot was written")]
     WorkerLost,
@@ -114,6 +120,8 @@ struct RunningBackup<'a> {
     progress: &'a Progress,
     started: Instant,
     snapshot: Snapshot,
+    /// That it is at work; none in a dry run.
+    registration: Option<Registration>,
     /// Damage met in the repository.
     warnings: Vec<Problem>,
 }
@@ -162,10 +170,15 @@ impl<'a> RunningBackup<'a> {
             .config()
             .check_writable()
             .map_err(|error: ConfigError| RepositoryError::from(error))?;
-        let engine = if options.dry_run {
-            repository.engine().discarding()
-        } else {
-            repository.engine().clone()
+        // Before it looks at anything: what a prune deletes from now on, it knows of.
+        let registration = match options.dry_run {
+            true => None,
+            false => Some(repository.register(RunKind::Writer, &options.host)?),
+        };
+        let engine = repository.engine_without_condemned()?;
+        let engine = match options.dry_run {
+            true => engine.discarding(),
+            false => engine,
         };
         let engine = engine.metered(&progress.stages);
         let engine = match options.rewriting {
@@ -187,7 +200,7 @@ impl<'a> RunningBackup<'a> {
             user: crate::files::current_user(),
             uid: rustix::process::getuid().as_raw(),
             gid: rustix::process::getgid().as_raw(),
-            run: Some(ObjectId::random()),
+            run: registration.as_ref().map(Registration::id),
             program: PROGRAM.to_owned(),
             ..Snapshot::default()
         };
@@ -198,8 +211,17 @@ impl<'a> RunningBackup<'a> {
             progress,
             started: Instant::now(),
             snapshot,
+            registration,
             warnings: Vec::new(),
         })
+    }
+
+    /// Shows that it is at work still.
+    fn show_life(&self) -> Result<(), BackupError> {
+        match &self.registration {
+            Some(registration) => Ok(registration.show_life()?),
+            None => Ok(()),
+        }
     }
 
     /// The trees that unchanged files are taken from.
@@ -346,6 +368,7 @@ impl<'a> RunningBackup<'a> {
             if self.progress.is_cancelled() {
                 return Ok(false);
             }
+            self.show_life()?;
             let before = writer.totals().bytes_new;
             let is_end = meter
                 .busy_but_for_waits(0, || self.take_result(result, &mut file, writer, tree))?;
@@ -504,6 +527,9 @@ impl<'a> RunningBackup<'a> {
         if is_written {
             stored_bytes += self.write_snapshot(&mut writer)?;
         }
+        if let Some(registration) = &self.registration {
+            registration.end()?;
+        }
         self.progress.is_total_known.store(true, Ordering::Relaxed);
         let report = BackupReport {
             errors: self.snapshot.errors.count,
@@ -520,12 +546,26 @@ impl<'a> RunningBackup<'a> {
         }
     }
 
+    /// Who was taken for dead may refer to what is deleted since: such a snapshot must not stay.
+    fn take_back_if_dead(&self) -> Result<(), BackupError> {
+        if let Some(registration) = &self.registration
+            && registration.is_expired()?
+        {
+            let key = ObjectKey::new(ObjectKind::Snapshot, self.snapshot.id);
+            let deleted = self.engine.store().delete(&key);
+            deleted.map_err(RepositoryError::from)?;
+            return Err(BackupError::TakenForDead);
+        }
+        Ok(())
+    }
+
     /// Writes the snapshot; returns its size.
     fn write_snapshot(&mut self, writer: &mut Writer) -> Result<u64, BackupError> {
         let vault = self.engine.vault();
         let store = self.engine.store().as_ref();
         let written = self.snapshot.write(store, vault);
         let bytes = written.map_err(RepositoryError::from)?;
+        self.take_back_if_dead()?;
         // The snapshot stands; an index with many runs is slower, not wrong.
         let tidied = match self.progress.is_cancelled() {
             true => writer.leave_index(), // Somebody waits for the end.

@@ -8,6 +8,7 @@ use engine::pipeline::{Trail, WriteError, Writer};
 use super::parent::ParentDamage;
 use super::tree_builder::{Content, TreeBuilder};
 use super::{BackupError, BackupOptions, BackupReport, RunningBackup};
+use crate::deletion::runs::Registration;
 use crate::listing::SnapshotTree;
 use crate::progress::Progress;
 use crate::repository::Repository;
@@ -31,7 +32,11 @@ impl Repository {
         let mut run = RunningBackup::begin(self, options, progress)?;
         run.snapshot.paths = vec![name.to_vec()];
         let mut writer = run.engine.writer()?;
-        let mut counted = CountedStream { stream, progress };
+        let mut counted = CountedStream {
+            stream,
+            progress,
+            registration: run.registration.clone(),
+        };
         progress.set_current(name);
         let mut trail = run.stream_trail(&writer, name)?;
         let stored = writer.store_stream(&mut counted, trail.as_mut());
@@ -88,12 +93,16 @@ pub(super) fn stream_metadata() -> Metadata {
 struct CountedStream<'a> {
     stream: &'a mut dyn Read,
     progress: &'a Progress,
+    registration: Option<Registration>,
 }
 
 impl Read for CountedStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         if self.progress.is_cancelled() {
             return Err(std::io::Error::other("stopped"));
+        }
+        if let Some(registration) = &self.registration {
+            registration.show_life().map_err(std::io::Error::other)?;
         }
         let count = self.stream.read(buffer)?;
         Progress::add(&self.progress.bytes_done, count as u64);

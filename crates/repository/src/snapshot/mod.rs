@@ -73,6 +73,9 @@ pub struct Snapshot {
     pub is_protected: bool,
     /// The state of a disk that the snapshot is the image of.
     pub disk: Option<DiskState>,
+    /// Its run was taken for dead before it ended: what it needs may be deleted. Not stored, but found out by
+    /// [`Repository::snapshots`](crate::Repository::snapshots).
+    pub is_doubtful: bool,
     /// Fields of newer versions, kept as they are.
     pub unknown: UnknownFields,
 }
@@ -101,6 +104,7 @@ impl Default for Snapshot {
             replaces: Vec::new(),
             is_protected: false,
             disk: None,
+            is_doubtful: false,
             unknown: UnknownFields::default(),
         }
     }

@@ -190,7 +190,8 @@ fn find_id<'a>(list: &'a SnapshotList, prefix: &str) -> Result<&'a Snapshot, Sna
 /// were interrupted; of several of one instant, the one of the greatest id.
 #[must_use]
 pub fn latest<'a>(snapshots: &'a [Snapshot], filter: &SnapshotFilter) -> Option<&'a Snapshot> {
-    let whole = snapshots.iter().filter(|snapshot| !snapshot.is_interrupted);
+    let is_sure = |snapshot: &&Snapshot| !snapshot.is_interrupted && !snapshot.is_doubtful;
+    let whole = snapshots.iter().filter(is_sure);
     whole
         .filter(|snapshot| filter.matches(snapshot))
         .max_by_key(|snapshot| (snapshot.time, snapshot.id))
@@ -205,7 +206,10 @@ pub fn interrupted_since<'a>(
 ) -> Vec<&'a Snapshot> {
     let is_later = |snapshot: &&Snapshot| since.is_none_or(|since| snapshot.time > since.time);
     let is_wanted = |snapshot: &&Snapshot| {
-        snapshot.is_interrupted && is_later(snapshot) && filter.matches(snapshot)
+        snapshot.is_interrupted
+            && !snapshot.is_doubtful
+            && is_later(snapshot)
+            && filter.matches(snapshot)
     };
     let mut interrupted: Vec<_> = snapshots.iter().filter(is_wanted).collect();
     interrupted.sort_by_key(|snapshot| std::cmp::Reverse((snapshot.time, snapshot.id)));
@@ -260,7 +264,7 @@ pub(super) fn match_prefix(ids: &[ObjectId], prefix: &str) -> Result<ObjectId, S
 
 /// Says which condition no snapshot fulfils, and what would be there.
 fn why_none(list: &SnapshotList, filter: &SnapshotFilter) -> String {
-    let whole = |snapshot: &&Snapshot| !snapshot.is_interrupted;
+    let whole = |snapshot: &&Snapshot| !snapshot.is_interrupted && !snapshot.is_doubtful;
     let snapshots: Vec<&Snapshot> = list.snapshots.iter().filter(whole).collect();
     let mut hint = if snapshots.is_empty() {
         "the repository holds no snapshots that can be read".to_owned()

@@ -88,6 +88,7 @@ fn sample() -> Snapshot {
         replaces: Vec::new(),
         is_protected: false,
         disk: None,
+        is_doubtful: false,
         unknown: UnknownFields::default(),
     }
 }
@@ -537,6 +538,7 @@ prop_compose! {
                 generation_id,
                 generation,
             }),
+            is_doubtful: false,
             unknown: UnknownFields::default(),
         }
     }
