@@ -580,24 +580,3 @@ impl BlockDevice for Volume {
         })
     }
 }
-
-impl Core {
-    /// Whether a block holds something, and up to which block that goes on at least.
-    fn extent_at(&mut self, lba: u64) -> Result<(bool, u64), VolumeError> {
-        use crate::tables::TableKind;
-        use crate::window::buffer::Buffered;
-        self.check_usable()?;
-        let per_page = crate::page::entries_per_page(TableKind::Map.entry_bytes()) as u64;
-        let page_end = lba - lba % per_page + per_page;
-        if self.tables.is_absent(TableKind::Map, lba) && !self.has_bytes_in(lba..page_end) {
-            return Ok((false, page_end));
-        }
-        let is_data = match self.buffered(Lba(lba)) {
-            Buffered::Bytes(_) => true,
-            Buffered::Zeros => false,
-            Buffered::Untouched => self.mapped(Lba(lba))?.pba().is_some(),
-        };
-        self.tables.trim_cache();
-        Ok((is_data, lba + 1))
-    }
-}

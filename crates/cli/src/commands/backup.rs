@@ -163,6 +163,10 @@ pub fn run(session: &Session, arguments: &BackupArguments) -> anyhow::Result<Exi
     let source = arguments.source()?;
     let name = arguments.stdin_name.as_deref();
     let name = name.unwrap_or(OsStr::new(STREAM_NAME)).as_bytes();
+    if let Source::Volume(path) = &source {
+        // Before a repository is made for nothing.
+        backup_volume::look(path)?;
+    }
     let repository = open_or_create(session, arguments)?;
     let options = arguments.options(session, &repository)?;
     if let Source::Files(paths) = &source {

@@ -17,7 +17,7 @@ use repository::snapshot::{DiskState, Snapshot};
 use repository::{BackupError, BackupOptions, BackupReport, DiskImage, EarlierImage, Repository};
 use volume::{Extent, ExtentKind, Generation, OwnerId, VolumeError};
 
-use crate::commands::volume::{Access, GenerationDisk, Place};
+use crate::commands::volume::{Access, GenerationDisk, Place, no_volume};
 use crate::names;
 use crate::progress_display::{Items, watch};
 use crate::session::Session;
@@ -40,6 +40,14 @@ pub struct VolumeBackup {
     pub generation: Option<u32>,
     /// Bytes that changed since the earlier image, if there is one to start from.
     pub changed_bytes: Option<u64>,
+}
+
+/// Whether there is something at `path`.
+pub fn look(path: &Path) -> anyhow::Result<()> {
+    match path.metadata() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(no_volume(path, error)),
+    }
 }
 
 /// Backs a volume up.

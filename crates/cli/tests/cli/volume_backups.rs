@@ -222,6 +222,11 @@ fn what_can_not_be_backed_up_is_told() {
     let mut elsewhere = sandbox.command(&["backup", "--no-create", "--volume", &disk]);
     elsewhere.env("ONEFOLD_REPO", sandbox.path("nowhere"));
     Run::new(&mut elsewhere).expect(10);
+    // No repository is made for a volume that is not there.
+    let mut nothing = sandbox.command(&["backup", "--volume", &sandbox.text("none.1fv")]);
+    nothing.env("ONEFOLD_REPO", sandbox.path("nowhere"));
+    Run::new(&mut nothing).expect(10).says("none.1fv");
+    assert!(!sandbox.path("nowhere").exists());
     assert_eq!(generations(&sandbox), []);
 }
 

@@ -7,6 +7,7 @@ use crate::index;
 use crate::page::{entries_per_page, read_u64};
 use crate::records;
 use crate::tables::TableKind;
+use crate::window::buffer::Buffered;
 use crate::window::parts::Entry;
 
 impl Core {
@@ -144,5 +145,22 @@ impl Core {
     /// The newest pinned generation.
     pub(crate) fn newest_pin(&self) -> Option<u32> {
         self.generations.last().map(|generation| generation.number)
+    }
+
+    /// Whether a block holds something, and up to which block that goes on at least.
+    pub(crate) fn extent_at(&mut self, lba: u64) -> Result<(bool, u64), VolumeError> {
+        self.check_usable()?;
+        let per_page = entries_per_page(TableKind::Map.entry_bytes()) as u64;
+        let page_end = lba - lba % per_page + per_page;
+        if self.tables.is_absent(TableKind::Map, lba) && !self.has_bytes_in(lba..page_end) {
+            return Ok((false, page_end));
+        }
+        let is_data = match self.buffered(Lba(lba)) {
+            Buffered::Bytes(_) => true,
+            Buffered::Zeros => false,
+            Buffered::Untouched => self.mapped(Lba(lba))?.pba().is_some(),
+        };
+        self.tables.trim_cache();
+        Ok((is_data, lba + 1))
     }
 }

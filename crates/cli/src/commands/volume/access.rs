@@ -188,6 +188,6 @@ impl GenerationDisk<'_> {
 /// Another process has the volume, and can't be asked.
 pub fn in_use(path: &Path) -> anyhow::Error {
     let message = format!("{} is in use by another process", path.display());
-    let hint = "end the `onefold volume serve` or `mount` that has it";
+    let hint = "wait for the command that has it, or end the `onefold volume serve` or `mount`";
     anyhow::Error::new(Failure::new(ExitCode::Failed, message).with_hint(hint))
 }

@@ -139,7 +139,8 @@ impl Place {
     }
 }
 
-fn no_volume(path: &Path, error: std::io::Error) -> anyhow::Error {
+/// There is no volume at `path`, or it can't be opened.
+pub fn no_volume(path: &Path, error: std::io::Error) -> anyhow::Error {
     let code = match error.kind() {
         std::io::ErrorKind::NotFound => ExitCode::NoRepository,
         _ => ExitCode::Failed,
