@@ -467,9 +467,7 @@ pub enum Summary {
 pub struct BackupSummary {
     pub snapshot: Option<String>,
     pub parent: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_changed: Option<u64>,
     pub is_dry_run: bool,
     pub files: u64,

@@ -24,6 +24,8 @@ use engine::recipe::{Recipe, Run};
 use engine::restore::{Reader, VerifySink, verify_objects};
 
 use self::deltas::DeltaCheck;
+use crate::deletion::condemned::Condemned;
+use crate::deletion::runs::RunKind;
 use crate::keys::{KeyError, read_slots};
 use crate::listing::{DirectoryEntries, SnapshotTree, join_path};
 use crate::progress::{Problem, Progress};
@@ -99,7 +101,12 @@ struct Check<'a> {
     directories_seen: HashSet<[u8; 16]>,
     /// Containers that snapshots use.
     containers_used: HashSet<ContainerId>,
+    /// Container objects that were condemned when it began: they may go meanwhile.
+    condemned: HashSet<ObjectId>,
 }
+
+/// How often runs of the index are listed again when some seem to be lacking: others merge them meanwhile.
+const INDEX_TRIES: usize = 5;
 
 /// What the threads find out about containers.
 struct ContainerSink<'a> {
@@ -147,7 +154,10 @@ impl Repository {
         options: CheckOptions,
         progress: &Progress,
     ) -> Result<CheckReport, RepositoryError> {
+        // So that a prune waits with what it condemns from now on; where nothing can be written, nothing is.
+        let _registration = self.register(RunKind::Reader, "").ok();
         let engine = self.engine().metered(&progress.stages);
+        let condemned = Condemned::load(engine.store().as_ref(), engine.vault())?.objects();
         let mut check = Check {
             repository: self,
             reader: engine.reader()?,
@@ -157,6 +167,7 @@ impl Repository {
             waiting: None,
             directories_seen: HashSet::new(),
             containers_used: HashSet::new(),
+            condemned,
         };
         check.keys()?;
         check.index(options.read_data)?;
@@ -238,14 +249,29 @@ impl Check<'_> {
             return Ok(());
         }
         let used = std::mem::take(&mut self.containers_used);
-        // Opened now, so that it has what the snapshots that were read have.
-        let runs = self.open_index()?;
+        let engine = self.repository.engine();
+        let now = Condemned::load(engine.store().as_ref(), engine.vault())?.objects();
+        let condemned: HashSet<ObjectId> = self.condemned.union(&now).copied().collect();
         // One that can't be read is told already, and its loss is no loss of the index.
         let containers = self.reader.containers();
-        let is_lost = |&&container: &&ContainerId| {
-            !runs.covered(container) && containers.section(container).is_ok()
+        // What is condemned is in no run on purpose, nor is what was packed anew a moment ago.
+        let is_lost = |runs: &RunSet, container: ContainerId| {
+            let remaps = containers.remaps();
+            !runs.covered(container)
+                && !remaps.is_moved(container)
+                && !condemned.contains(&remaps.object_of(container).id)
+                && containers.section(container).is_ok()
         };
-        let lost = used.iter().filter(is_lost).count();
+        let mut lost = 0;
+        for _ in 0..INDEX_TRIES {
+            // Opened now, so that it has what the snapshots that were read have.
+            let runs = self.open_index()?;
+            let is_lost = |&&container: &&ContainerId| is_lost(&runs, container);
+            lost = used.iter().filter(is_lost).count();
+            if lost == 0 {
+                break;
+            }
+        }
         if lost > 0 {
             let containers = match lost {
                 1 => "1 container that snapshots use is".to_owned(),
@@ -323,6 +349,9 @@ impl Check<'_> {
         let is_reachable = failures.iter().all(|(_, error)| error.is_damage());
         failures.sort_by_key(|(key, _)| *key);
         for (key, error) in failures {
+            if error.is_missing() && self.condemned.contains(&key.id) {
+                continue; // A prune deleted it, as was to be expected.
+            }
             if error.is_damage() {
                 self.report.damaged_containers.push(key.id);
             }

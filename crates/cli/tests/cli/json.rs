@@ -53,7 +53,7 @@ fn every_verb_ends_with_a_documented_summary() {
     assert_documented(of_kind(&events, "created"), "created");
     assert_documented(of_kind(&events, "warning"), "warning");
     let tree = format!("latest:{}", sandbox.text("tree"));
-    let verbs: [&[&str]; 7] = [
+    let verbs: [&[&str]; 8] = [
         &["backup", "tree"],
         &["snapshots"],
         &["ls", "latest"],
@@ -61,6 +61,7 @@ fn every_verb_ends_with_a_documented_summary() {
         &["diff", "latest", "latest"],
         &["stats"],
         &["check"],
+        &["prune"],
     ];
     for arguments in verbs {
         let events = sandbox.events(arguments);

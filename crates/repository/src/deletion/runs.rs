@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use engine::format::{
     DecodeError, Decoder, FieldList, FieldWriter, InObject, ObjectError, UnknownFields, Vault,
-    read_document, write_document,
+    put_bytes, put_varint, read_document, write_document,
 };
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
 
@@ -68,12 +68,56 @@ pub struct Run {
     pub host: String,
     /// Name and version of its program.
     pub program: String,
+    /// Its process, where the system tells processes of one machine apart from those of others.
+    pub process: Option<Process>,
     /// Fields of newer versions.
     pub unknown: UnknownFields,
 }
 
+/// A process: of this machine since it was started, and as numbers of processes count here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// What is the same for all processes that see each other.
+    pub place: String,
+    /// Its number.
+    pub number: u32,
+}
+
+impl Process {
+    /// This process; nothing where the system has no names for places.
+    #[must_use]
+    pub fn own() -> Option<Self> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let numbers = std::fs::read_link("/proc/self/ns/pid").ok()?;
+        Some(Self {
+            place: format!("{} {}", boot.trim(), numbers.display()),
+            number: std::process::id(),
+        })
+    }
+
+    /// Whether it has certainly ended. Of processes elsewhere nobody knows.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let is_here = Self::own().is_some_and(|own| own.place == self.place);
+        let number = i32::try_from(self.number).ok();
+        let process = number.and_then(rustix::process::Pid::from_raw);
+        let is_gone =
+            |process| rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH);
+        is_here && process.is_some_and(is_gone)
+    }
+}
+
+impl Run {
+    /// Whether its process has certainly ended without taking leave.
+    #[must_use]
+    pub fn has_died(&self) -> bool {
+        self.process.as_ref().is_some_and(Process::has_ended)
+    }
+}
+
 /// Tags of the fields.
 mod tag {
+    pub const PROCESS: u64 = 12;
     pub const ID: u64 = 1;
     pub const KIND: u64 = 3;
     pub const SIGNS: u64 = 4;
@@ -93,6 +137,12 @@ impl Run {
         fields.field(tag::PROGRAM, |out| {
             out.extend_from_slice(self.program.as_bytes());
         });
+        if let Some(process) = &self.process {
+            fields.field(tag::PROCESS, |out| {
+                put_bytes(out, process.place.as_bytes());
+                put_varint(out, u64::from(process.number));
+            });
+        }
         fields.unknown(&self.unknown);
         let mut out = Vec::new();
         fields.finish(&mut out);
@@ -108,6 +158,7 @@ impl Run {
             started: Timestamp::default(),
             host: String::new(),
             program: String::new(),
+            process: None,
             unknown: UnknownFields::default(),
         };
         let mut fields = FieldList::new(body);
@@ -120,6 +171,12 @@ impl Run {
                 tag::STARTED => run.started = Timestamp::decode(&mut value)?,
                 tag::HOST => run.host = text(&mut value)?,
                 tag::PROGRAM => run.program = text(&mut value)?,
+                tag::PROCESS => {
+                    let place = String::from_utf8_lossy(value.bytes()?).into_owned();
+                    let most = u64::from(u32::MAX);
+                    let number = value.varint_at_most(most, "a process's number")? as u32;
+                    run.process = Some(Process { place, number });
+                }
                 _ => {
                     run.unknown.keep(field)?;
                     continue;
@@ -168,6 +225,7 @@ pub fn registered(
                 started: Timestamp::default(),
                 host: String::new(),
                 program: String::new(),
+                process: None,
                 unknown: UnknownFields::default(),
             },
             Err(error) => return Err(error),
@@ -290,6 +348,7 @@ impl Registration {
             started: Timestamp::now(),
             host: host.to_owned(),
             program: PROGRAM.to_owned(),
+            process: Process::own(),
             unknown: UnknownFields::default(),
         };
         let key = ObjectKey::new(ObjectKind::Run, id);
@@ -450,6 +509,25 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_has_ended_is_known() {
+        let own = Process::own().expect("Linux tells");
+        assert!(!own.has_ended());
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let number = child.id();
+        child.wait().unwrap();
+        let ended = Process {
+            number,
+            ..own.clone()
+        };
+        assert!(ended.has_ended());
+        let elsewhere = Process {
+            place: "elsewhere".to_owned(),
+            ..ended
+        };
+        assert!(!elsewhere.has_ended());
+    }
+
+    #[test]
     fn a_run_comes_back_and_newer_fields_stay() {
         let run = Run {
             id: ObjectId([3; 16]),
@@ -461,6 +539,10 @@ mod tests {
             },
             host: "häst".to_owned(),
             program: "p".to_owned(),
+            process: Some(Process {
+                place: "here".to_owned(),
+                number: 12,
+            }),
             unknown: UnknownFields::default(),
         };
         let body = run.encode();

@@ -84,12 +84,14 @@ impl Pruning<'_> {
                 if expired.contains(id) || self.own_run() == Some(*id) {
                     continue;
                 }
-                if run.signs != *signs {
-                    alive.insert(*id, run.signs);
-                } else if is_long_ago && !self.options.dry_run {
+                let is_dead = run.has_died() || (is_long_ago && run.signs == *signs);
+                if is_dead && !self.options.dry_run {
                     runs::expire(store, vault, *id)?;
                     self.report.expired.push(run.clone());
                     continue;
+                }
+                if run.signs != *signs {
+                    alive.insert(*id, run.signs);
                 }
                 waited_for.insert(*id, run.clone());
             }

@@ -25,6 +25,7 @@ use crate::deletion::condemned::{self, Condemned};
 use crate::deletion::runs::{self, DEAD_AFTER, Registration, Run, RunKind};
 use crate::progress::Progress;
 use crate::repository::{Repository, RepositoryError};
+use crate::timestamp::Timestamp;
 use plan::Inventory;
 
 /// Why a repository was not pruned, or not wholly.
@@ -201,15 +202,22 @@ impl Pruning<'_> {
         let (store, vault) = (engine.store(), engine.vault());
         let own = Registration::begin(store, vault, RunKind::Prune, &self.options.host)?;
         let expired = runs::expired(store.as_ref())?;
-        let others = runs::registered(store.as_ref(), vault)?.into_values();
-        let mut others = others.filter(|run| {
-            run.kind == RunKind::Prune && run.id != own.id() && !expired.contains(&run.id)
-        });
-        if let Some(other) = others.next() {
-            return Err(PruneError::AtWork {
-                id: other.id,
-                host: other.host,
-            });
+        for other in runs::registered(store.as_ref(), vault)?.into_values() {
+            if other.kind != RunKind::Prune || other.id == own.id() || expired.contains(&other.id) {
+                continue;
+            }
+            if other.has_died() {
+                runs::expire(store.as_ref(), vault, other.id)?;
+                continue;
+            }
+            let age = Timestamp::now().since(other.started);
+            // Two at once lose nothing; it is only work done twice, which must not go on for ever.
+            if age.is_none_or(|age| age < self.options.dead_after) {
+                return Err(PruneError::AtWork {
+                    id: other.id,
+                    host: other.host,
+                });
+            }
         }
         self.registration = Some(own);
         Ok(())
@@ -224,11 +232,29 @@ impl Pruning<'_> {
         self.report.chunks_needed = marks.len();
         let plan = inventory.plan(self, &reader, &marks)?;
         self.report.count(&plan);
-        if self.options.dry_run || plan.condemned().is_empty() {
+        if self.options.dry_run {
             return Ok(());
         }
+        if plan.condemned().is_empty() {
+            return match self.report.objects_deleted {
+                0 => Ok(()),
+                _ => self.tidy_index(),
+            };
+        }
         self.carry_out(&plan, &marks)?;
-        self.finish_condemned()
+        self.finish_condemned()?;
+        self.tidy_index()
+    }
+
+    /// Has the index know where everything lies now, and nothing of what is gone.
+    fn tidy_index(&self) -> Result<(), PruneError> {
+        let mut writer = self
+            .repository
+            .engine_without_condemned()?
+            .writer()
+            .map_err(RepositoryError::from)?;
+        writer.commit().map_err(RepositoryError::from)?;
+        Ok(writer.merge_index()?)
     }
 
     /// Packs what is needed of the containers that go, and condemns them.
