@@ -12,7 +12,7 @@ use volume::{
     VolumeError,
 };
 
-use super::{Place, no_volume, of};
+use super::{OPEN_AGAIN_AFTER, OPEN_TRIES, Place, no_volume, of};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -28,18 +28,25 @@ pub enum Access {
 impl Access {
     /// Opens the volume, or connects to the process that serves it.
     pub fn to(session: &Session, place: &Place, writable: bool) -> anyhow::Result<Self> {
-        match FileBacking::open(&place.path, writable) {
-            Ok(backing) => {
-                let volume = place.open_on(session, Arc::new(backing), writable, !writable)?;
-                Ok(Self::Own(volume))
+        for _ in 0..OPEN_TRIES {
+            match FileBacking::open(&place.path, writable) {
+                Ok(backing) => {
+                    let volume = place.open_on(session, Arc::new(backing), writable, !writable)?;
+                    return Ok(Self::Own(volume));
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    let client = Client::connect(&place.path).map_err(VolumeError::from);
+                    let client = client.with_context(|| place.path.display().to_string())?;
+                    if let Some(client) = client {
+                        return Ok(Self::Served(client));
+                    }
+                    // It may be about to listen, or to end.
+                    std::thread::sleep(OPEN_AGAIN_AFTER);
+                }
+                Err(error) => return Err(no_volume(&place.path, error)),
             }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                let client = Client::connect(&place.path).map_err(VolumeError::from);
-                let client = client.with_context(|| place.path.display().to_string())?;
-                client.map(Self::Served).ok_or_else(|| in_use(&place.path))
-            }
-            Err(error) => Err(no_volume(&place.path, error)),
         }
+        Err(in_use(&place.path))
     }
 
     /// Ends it; what was changed is durable.

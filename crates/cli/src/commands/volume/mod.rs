@@ -10,6 +10,7 @@ pub use access::{Access, GenerationDisk};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -69,6 +70,10 @@ pub fn run(session: &Session, arguments: &VolumeArguments) -> anyhow::Result<Exi
     }
 }
 
+/// How often a volume that is in use is tried again, and after how long: who has it may be about to end.
+const OPEN_TRIES: u32 = 10;
+const OPEN_AGAIN_AFTER: Duration = Duration::from_millis(30);
+
 /// Which volume, and how much memory it may take.
 #[derive(Debug, Args)]
 pub struct Place {
@@ -93,13 +98,16 @@ impl Place {
 
     /// Opens the file or device.
     fn backing(&self, writable: bool) -> anyhow::Result<Arc<FileBacking>> {
-        let backing = FileBacking::open(&self.path, writable).map_err(|error| {
-            if error.kind() == std::io::ErrorKind::WouldBlock {
-                return access::in_use(&self.path);
+        for _ in 0..OPEN_TRIES {
+            match FileBacking::open(&self.path, writable) {
+                Ok(backing) => return Ok(Arc::new(backing)),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    std::thread::sleep(OPEN_AGAIN_AFTER);
+                }
+                Err(error) => return Err(no_volume(&self.path, error)),
             }
-            no_volume(&self.path, error)
-        })?;
-        Ok(Arc::new(backing))
+        }
+        Err(access::in_use(&self.path))
     }
 
     /// Opens the volume.

@@ -58,6 +58,10 @@ pub struct WojArguments {
     /// Where volumes lie while it runs; in memory, unless given
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
+    /// Only approaches that look blocks up by one of these, with commas between them, beside no dedup; `prefix64` is
+    /// what the paper published, and unsafe [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = woj::FINGERPRINTS)]
+    pub fingerprint: Vec<String>,
     /// Timed passes of each hash function; the median counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub runs: u16,
@@ -113,6 +117,7 @@ pub(super) fn run_woj(arguments: &WojArguments) -> anyhow::Result<()> {
         disk_bytes: arguments.disk.next_multiple_of(4096),
         journal_bytes: arguments.journal,
         work: arguments.work.clone(),
+        fingerprints: arguments.fingerprint.clone(),
     };
     let mut progress = Progress::new(arguments.common.quiet);
     let results = woj::run(&plan, &options, &mut progress)?;

@@ -68,7 +68,25 @@ pub const MAIN: [Approach; 6] = [NO_DEDUP, PUBLISHED, WHOLE, FULL, THIN_NO_DEDUP
 /// Those of Fig. 4.3.
 pub const BY_HASH: [Approach; 4] = [PUBLISHED, WHOLE, MD5, SHA1];
 
+/// The fingerprints by which approaches look blocks up, by their names.
+pub const FINGERPRINTS: [&str; 5] = ["prefix64", "xxh3", "md5", "sha1", "blake3"];
+
 impl Approach {
+    /// The name of its fingerprint among [`FINGERPRINTS`]; none when it looks nothing up.
+    pub fn fingerprint(&self) -> Option<&'static str> {
+        let hash = self.hash()?;
+        Some(match hash {
+            Hash::Xxh64Prefix => "prefix64",
+            _ => self.fingerprint.name(),
+        })
+    }
+
+    /// Whether it is among those of these fingerprints, of which none means all.
+    pub fn is_among(&self, fingerprints: &[String]) -> bool {
+        let is_asked_for = |name| fingerprints.iter().any(|asked| asked == name);
+        fingerprints.is_empty() || self.fingerprint().is_none_or(is_asked_for)
+    }
+
     /// What every block is hashed with; none: nothing is looked up.
     pub fn hash(&self) -> Option<Hash> {
         match (self.policy, self.is_published) {

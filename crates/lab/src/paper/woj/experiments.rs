@@ -247,7 +247,10 @@ impl<'a> Bench<'a> {
         progress: &mut Progress,
     ) -> Result<()> {
         let no_dedup = self.run(job, &NO_DEDUP, progress)?;
-        for approach in approaches {
+        let fingerprints = &self.options.fingerprints;
+        let wanted = approaches.iter().filter(|it| it.is_among(fingerprints));
+        for approach in wanted.copied().collect::<Vec<_>>() {
+            let approach = &approach;
             let measured = self.run(job, approach, progress)?;
             self.figures(
                 (experiment, set, x),
@@ -325,6 +328,9 @@ impl<'a> Bench<'a> {
         progress: &mut Progress,
     ) -> Result<()> {
         for approach in [NO_DEDUP, PUBLISHED, WHOLE, FULL, THIN] {
+            if !approach.is_among(&self.options.fingerprints) {
+                continue;
+            }
             let measured = self.run(&Job::Sequential { window }, &approach, progress)?;
             let hash = self.hash_seconds(&approach);
             for ssd in &SSDS {
@@ -346,7 +352,8 @@ impl<'a> Bench<'a> {
         let blocks = (self.plan.synthetic_bytes / BLOCK_BYTES as u64).max(1000);
         for window in WINDOWS {
             let mut no_dedup = Measured::default();
-            for approach in &MAIN {
+            let fingerprints = &self.options.fingerprints;
+            for approach in MAIN.iter().filter(|it| it.is_among(fingerprints)) {
                 interrupt::check()?;
                 progress.expect(blocks * BLOCK_BYTES as u64);
                 let journal = SYNTHETIC_JOURNAL_BLOCKS;

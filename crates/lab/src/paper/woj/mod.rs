@@ -18,6 +18,8 @@ pub mod published;
 mod synthetic;
 mod workloads;
 
+pub use approaches::FINGERPRINTS;
+
 use std::path::PathBuf;
 
 use super::about::{About, ExperimentInfo, experiment};
@@ -101,6 +103,9 @@ pub struct Options {
     pub journal_bytes: u64,
     /// Where volumes lie; none: in memory.
     pub work: Option<PathBuf>,
+    /// Names of the fingerprints by which blocks are looked up ([`FINGERPRINTS`]); none: all of them. What looks nothing up
+    /// runs in any case, to compare with.
+    pub fingerprints: Vec<String>,
 }
 
 /// Runs the experiments.
