@@ -44,7 +44,9 @@ fn objects_are_files_under_their_keys() {
     let root = directory.path().join("a/b/store");
     let store = LocalStore::create(&root).unwrap();
     let expected = [
+        "condemned",
         "containers",
+        "expired",
         "index",
         "keys",
         "remaps",
