@@ -192,7 +192,7 @@ impl RunSet {
 
     /// Merges runs until each is at least twice as large as all smaller ones together. Entries of
     /// containers that are not `live` are dropped; `live` must know every container that is named
-    /// by a run, those written meanwhile included. Stops soon after `cancel` is set.
+    /// by a run that was there when this was opened, or was written through it. Stops soon after `cancel` is set.
     ///
     /// # Errors
     /// When the store can't take a new run or delete an old one. The index is whole in any
@@ -257,12 +257,13 @@ impl RunSet {
         Ok(summary)
     }
 
-    /// Runs that can be rewritten without losing anything.
+    /// Runs that can be rewritten without losing anything: those of others that came later are left to others.
     fn mergeable(&self, unreadable: &HashSet<ObjectKey>) -> Vec<Arc<RunReader>> {
         let is_mergeable = |run: &&Arc<RunReader>| {
             !run.is_damaged()
                 && !run.footer().has_unknown_fields
                 && !unreadable.contains(&run.key())
+                && !self.is_late(run.key())
         };
         self.runs().iter().filter(is_mergeable).cloned().collect()
     }

@@ -28,8 +28,8 @@
 //! exceed the limit, a 32nd of it is kept for blocks all the same.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{BTreeSet, BinaryHeap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::container::{ChunkAddress, ContainerId};
@@ -54,6 +54,11 @@ pub struct RunSet {
     memory_bytes: usize,
     runs: RwLock<Runs>,
     damaged: Mutex<Vec<(ObjectKey, Arc<ObjectError>)>>,
+    /// Runs of others that were found after it was opened. They are looked up in, and merged by who opens later: who
+    /// has opened this one may not know the containers that they name, and a merge drops what is not known to be
+    /// there.
+    late: Mutex<HashSet<ObjectKey>>,
+    is_opened: AtomicBool,
     /// Held while the list of runs changes; the number that the next run gets in the cache.
     next_number: Mutex<u32>,
     /// Held by a merge from its beginning to its end.
@@ -99,6 +104,8 @@ impl RunSet {
             memory_bytes,
             runs: RwLock::default(),
             damaged: Mutex::default(),
+            late: Mutex::default(),
+            is_opened: AtomicBool::new(false),
             next_number: Mutex::default(),
             merging: Mutex::default(),
             loading: Mutex::default(),
@@ -106,6 +113,7 @@ impl RunSet {
             peak_bytes: AtomicUsize::new(0),
         };
         set.refresh(&mut set.changing())?;
+        set.is_opened.store(true, Ordering::Relaxed);
         Ok(set)
     }
 
@@ -265,6 +273,15 @@ impl RunSet {
         }
     }
 
+    fn lock_late(&self) -> MutexGuard<'_, HashSet<ObjectKey>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a run was found after the set was opened.
+    pub(super) fn is_late(&self, run: ObjectKey) -> bool {
+        self.lock_late().contains(&run)
+    }
+
     /// Brings the set to what the store lists now; again if runs vanish meanwhile.
     pub(super) fn refresh(&self, next_number: &mut u32) -> Result<(), ObjectError> {
         for listing in 1..=LISTINGS_MAX {
@@ -287,7 +304,12 @@ impl RunSet {
             let mut is_changing = false;
             for id in listed {
                 match self.open_run(next_number, id) {
-                    Ok(run) => opened.push(Arc::new(run)),
+                    Ok(run) => {
+                        if self.is_opened.load(Ordering::Relaxed) {
+                            self.lock_late().insert(run.key());
+                        }
+                        opened.push(Arc::new(run));
+                    }
                     Err(error) if is_missing(&error) && listing < LISTINGS_MAX => {
                         is_changing = true;
                     }

@@ -318,7 +318,8 @@ fn damage_is_named_and_passed_over() {
     );
 
     // Merges leave it alone, found damaged before or while merging.
-    for set in [set, open_set(&store, MEMORY_BYTES)] {
+    let mut set = set;
+    for _ in 0..2 {
         let summary = set.merge_all(&all_live).unwrap();
         assert!(summary.runs_merged <= 2);
         assert_eq!(set.damaged().len(), 3);
@@ -327,6 +328,7 @@ fn damage_is_named_and_passed_over() {
             .iter()
             .filter(|(p, expected)| candidates(&set, **p) == **expected);
         assert_eq!(after.count(), found);
+        set = open_set(&store, MEMORY_BYTES);
     }
 }
 
@@ -390,6 +392,33 @@ fn another_client_may_merge() {
     assert_is_model(&set, &all, 17);
     assert!(set.damaged().is_empty());
     assert_eq!(index_keys(&store).len(), 1);
+}
+
+#[test]
+fn runs_that_came_later_are_left_to_others() {
+    let store = new_store();
+    let first = open_set(&store, MEMORY_BYTES);
+    fill(&first, 6, 400);
+    let set = open_set(&store, MEMORY_BYTES_MIN);
+    // Another client merges them, and writes of a container that did not exist when `set` was opened.
+    first.merge_all(&all_live).unwrap();
+    let mut later = synthetic(1, 77_000, 300, 50);
+    first.write_run(&mut later, &[]).unwrap();
+    // It finds its runs gone, and those that are there instead.
+    let mut found = Vec::new();
+    set.candidates(later[0].prefix, &mut found);
+    let known = |container: ContainerId| {
+        later
+            .iter()
+            .all(|entry| entry.address.container != container)
+    };
+    set.merge_all(&known).unwrap();
+    set.merge(&known, &never()).unwrap();
+    let reopened = open_set(&store, MEMORY_BYTES);
+    for entry in &later {
+        assert!(reopened.covered(entry.address.container));
+        assert!(!candidates(&reopened, entry.prefix).is_empty());
+    }
 }
 
 #[test]
