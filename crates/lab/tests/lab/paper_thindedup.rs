@@ -160,8 +160,9 @@ fn commits_are_fewer_with_more_zones() {
         let wanted = ["commits", "random", "thin", "commits"];
         figure(&report, wanted, Some(zones))
     };
-    // 64,000 blocks, two compressed ones for 32 of them, 1,024 to a zone; and one at the end.
-    assert_eq!((commits(2.0), commits(8.0)), (2.0, 1.0));
+    // 64,000 blocks, two compressed ones for 32 of them, 1,024 to a zone: a commit begins when an eighth of the room of
+    // two zones is left; and one at the end.
+    assert_eq!((commits(2.0), commits(8.0)), (3.0, 1.0));
 }
 
 #[test]
