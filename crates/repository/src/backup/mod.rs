@@ -527,8 +527,12 @@ impl<'a> RunningBackup<'a> {
         if is_written {
             stored_bytes += self.write_snapshot(&mut writer)?;
         }
-        if let Some(registration) = &self.registration {
-            registration.end()?;
+        if let Some(registration) = self.registration.take()
+            && let Err(error) = registration.end()
+        {
+            // The snapshot stands; prunes wait for this run until they take it for dead.
+            let subject = ObjectKind::Run.directory().as_bytes();
+            self.warn(subject, format!("cannot take leave: {error}"));
         }
         self.progress.is_total_known.store(true, Ordering::Relaxed);
         let report = BackupReport {
