@@ -123,7 +123,11 @@ impl ReadingWork for Restoring<'_> {
                 return Ok(());
             }
         };
-        let mut wanted = Wanted::new(loaded, &job.pieces);
+        // Objects never change; one that is not what it was when it was planned was put in its place.
+        let Some(mut wanted) = Wanted::new(loaded, &job.pieces) else {
+            self.lose_container(job, "the container is not the one that was there before");
+            return Ok(());
+        };
         self.want_nodes(&mut wanted, &job.nodes);
         let groups = wanted.groups();
         let reads = wanted
@@ -160,13 +164,13 @@ impl ReadingWork for Restoring<'_> {
 }
 
 impl Wanted {
-    fn new(loaded: Arc<LoadedSection>, pieces: &[Piece]) -> Self {
+    /// What a job needs; nothing if the container does not hold it.
+    fn new(loaded: Arc<LoadedSection>, pieces: &[Piece]) -> Option<Self> {
         let section = &loaded.section;
         let mut needs: Vec<Vec<Need>> = vec![Vec::new(); section.groups.len()];
         for piece in pieces {
             let mut offset = piece.offset;
-            let chunks = section.chunks_in(piece.first, piece.chunk_count);
-            let chunks = chunks.expect("an object stays as it was when it was planned");
+            let chunks = section.chunks_in(piece.first, piece.chunk_count)?;
             let (mut chunk, end) = (chunks.start, chunks.end);
             while chunk < end {
                 let index = section.group_of(chunk);
@@ -183,12 +187,12 @@ impl Wanted {
                 offset += lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
             }
         }
-        Self {
+        Some(Self {
             nodes: vec![Vec::new(); needs.len()],
             loaded,
             needs,
             bytes_a_read: 0,
-        }
+        })
     }
 
     fn memory_bytes(&self) -> usize {
