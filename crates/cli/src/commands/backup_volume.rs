@@ -58,123 +58,131 @@ pub fn back_up(
     name: Option<&[u8]>,
     options: &BackupOptions,
 ) -> anyhow::Result<VolumeBackup> {
+    let shown = || names::escaped_path(path);
     let place = Place::of(path);
+    let imaging = Imaging {
+        session,
+        repository,
+        path: path.canonicalize().with_context(shown)?,
+        name,
+        options,
+    };
     let mut access = Access::to(session, &place, true)?;
-    let done = back_up_from(session, repository, path, name, options, &mut access);
+    let done = imaging.pin_and_save(&mut access).with_context(shown);
     let ended = access.end(path);
     let done = done?;
     ended?;
     Ok(done)
 }
 
-fn back_up_from(
-    session: &Session,
-    repository: &Repository,
-    path: &Path,
-    name: Option<&[u8]>,
-    options: &BackupOptions,
-    access: &mut Access,
-) -> anyhow::Result<VolumeBackup> {
-    let shown = || names::escaped_path(path);
-    let absolute = path.canonicalize().with_context(shown)?;
-    let volume = access.status().with_context(shown)?.id;
-    let owner = OwnerId(repository.config().id.0);
-    let generation = access.pin(owner).with_context(shown)?;
-    let outcome = save(
-        session,
-        repository,
-        &absolute,
-        name,
-        options,
-        access,
-        volume,
-        &generation,
-    );
-    let is_saved = matches!(&outcome, Ok((Ok(report), _)) if report.is_written);
-    let tidied = match is_saved {
-        true => keep(session, access, &generation, owner),
-        false => access.give_up(generation.number),
-    };
-    let (report, changed_bytes) = outcome?;
-    // The snapshot stands; what is left pinned takes room and does no harm.
-    if let Err(error) = tidied {
-        session.output.warning(&format!(
-            "{}: an older generation stays pinned: {error}",
-            names::escaped_path(path)
-        ));
-    }
-    Ok(VolumeBackup {
-        report,
-        generation: is_saved.then_some(generation.number),
-        changed_bytes,
-    })
+/// A volume on its way into a repository.
+struct Imaging<'a> {
+    session: &'a Session,
+    repository: &'a Repository,
+    /// Where the volume is, without links.
+    path: PathBuf,
+    /// What the image is called, if not as the volume.
+    name: Option<&'a [u8]>,
+    options: &'a BackupOptions,
 }
 
-#[allow(clippy::too_many_arguments)] // What is known by then, taken apart.
-fn save(
-    session: &Session,
-    repository: &Repository,
-    path: &Path,
-    name: Option<&[u8]>,
-    options: &BackupOptions,
-    access: &mut Access,
-    volume: [u8; 16],
-    generation: &Generation,
-) -> anyhow::Result<(Result<BackupReport, BackupError>, Option<u64>)> {
-    let shown = || names::escaped_path(path);
-    let earlier = match options.force {
-        true => None,
-        false => earlier_image(repository, access, volume).with_context(shown)?,
-    };
-    let earlier = match earlier {
-        Some((snapshot, number)) => {
-            let mut changed = Changes::new(RANGES_MAX);
-            let visit = &mut |range| changed.push(range);
-            match access.visit_changes(number, Some(generation.number), visit) {
-                Ok(()) => Some((snapshot, changed.ranges)),
-                // Another backup is done meanwhile, and removed it.
-                Err(VolumeError::NoGeneration(_)) => None,
-                Err(error) => return Err(error).with_context(shown),
-            }
+/// What the repository says, and how many bytes changed since the image that it started from.
+type Saved = (Result<BackupReport, BackupError>, Option<u64>);
+
+impl Imaging<'_> {
+    fn pin_and_save(&self, access: &mut Access) -> anyhow::Result<VolumeBackup> {
+        let volume = access.status()?.id;
+        let owner = OwnerId(self.repository.config().id.0);
+        let generation = access.pin(owner)?;
+        let outcome = self.save(access, volume, &generation);
+        let is_saved = matches!(&outcome, Ok((Ok(report), _)) if report.is_written);
+        let tidied = match is_saved {
+            true => keep(self.session, access, &generation, owner),
+            false => access.give_up(generation.number),
+        };
+        let (report, changed_bytes) = outcome?;
+        // The snapshot stands; what is left pinned takes room and does no harm.
+        if let Err(error) = tidied {
+            self.session.output.warning(&format!(
+                "{}: an older generation stays pinned: {error}",
+                names::escaped_path(&self.path)
+            ));
         }
-        None => None,
-    };
-    let changed_bytes = earlier.as_ref().map(|(_, changed)| {
-        let bytes = changed.iter().map(|range| range.end - range.start);
-        bytes.sum()
-    });
-    match changed_bytes {
-        Some(bytes) => session.output.note(&format!(
-            "{} changed since the image before.",
-            units::bytes(bytes)
-        )),
-        None if options.force => session.output.note("All of the disk is read."),
-        None => session
-            .output
-            .note("There is no image to start from: all of the disk is read."),
+        Ok(VolumeBackup {
+            report,
+            generation: is_saved.then_some(generation.number),
+            changed_bytes,
+        })
     }
-    let mut stream = GenerationStream {
-        disk: access.disk(generation).with_context(shown)?,
-        size_bytes: generation.logical_blocks * 4096,
-        extents: Vec::new(),
-        extents_start: 0,
-    };
-    let disk = DiskImage {
-        path: image_path(path, name).into_os_string().into_vec(),
-        state: DiskState {
-            volume,
-            generation_id: generation.id.0,
-            generation: generation.number,
-        },
-        stream: &mut stream,
-        earlier: earlier
-            .as_ref()
-            .map(|(snapshot, changed)| EarlierImage { snapshot, changed }),
-    };
-    let report = watch(&session.output, Items::Files, |progress| {
-        repository.backup_disk(disk, options, progress)
-    })?;
-    Ok((report, changed_bytes))
+
+    fn save(
+        &self,
+        access: &mut Access,
+        volume: [u8; 16],
+        generation: &Generation,
+    ) -> anyhow::Result<Saved> {
+        let earlier = match self.options.force {
+            true => None,
+            false => self.changed_since(access, volume, generation)?,
+        };
+        let changed_bytes = earlier.as_ref().map(|(_, changed)| {
+            let bytes = changed.iter().map(|range| range.end - range.start);
+            bytes.sum()
+        });
+        self.say_what_is_read(changed_bytes);
+        let mut stream = GenerationStream {
+            disk: access.disk(generation)?,
+            size_bytes: generation.logical_blocks * 4096,
+            extents: Vec::new(),
+            extents_start: 0,
+        };
+        let image = image_path(&self.path, self.name);
+        let disk = DiskImage {
+            path: image.into_os_string().into_vec(),
+            state: DiskState {
+                volume,
+                generation_id: generation.id.0,
+                generation: generation.number,
+            },
+            stream: &mut stream,
+            earlier: earlier
+                .as_ref()
+                .map(|(snapshot, changed)| EarlierImage { snapshot, changed }),
+        };
+        let report = watch(&self.session.output, Items::Files, |progress| {
+            self.repository.backup_disk(disk, self.options, progress)
+        })?;
+        Ok((report, changed_bytes))
+    }
+
+    /// The image to start from, if there is one, and what changed since.
+    fn changed_since(
+        &self,
+        access: &mut Access,
+        volume: [u8; 16],
+        generation: &Generation,
+    ) -> anyhow::Result<Option<(Snapshot, Vec<Range<u64>>)>> {
+        let Some((snapshot, number)) = earlier_image(self.repository, access, volume)? else {
+            return Ok(None);
+        };
+        let mut changed = Changes::new(RANGES_MAX);
+        let visit = &mut |range| changed.push(range);
+        match access.visit_changes(number, Some(generation.number), visit) {
+            Ok(()) => Ok(Some((snapshot, changed.ranges))),
+            // Another backup is done meanwhile, and removed it.
+            Err(VolumeError::NoGeneration(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn say_what_is_read(&self, changed_bytes: Option<u64>) {
+        let said = match changed_bytes {
+            Some(bytes) => &format!("{} changed since the image before.", units::bytes(bytes)),
+            None if self.options.force => "All of the disk is read.",
+            None => "There is no image to start from: all of the disk is read.",
+        };
+        self.session.output.note(said);
+    }
 }
 
 /// The latest image of a generation that is still pinned, and that generation's number.
