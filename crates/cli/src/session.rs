@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use engine::object::{LocalStore, ObjectKind, ObjectStore, StoreError, TEMPORARY_STALE_AFTER};
 use repository::config::{Encryption, UnverifiedConfig};
-use repository::files::current_user;
+use repository::files::{current_user, host_name};
 use repository::keys::{KeyError, Password, SlotLabel};
 use repository::snapshot::{Snapshot, SnapshotFilter, SnapshotList, SnapshotSpec};
 use repository::timestamp::Timestamp;
@@ -282,12 +282,6 @@ impl Session {
         }
         Ok(resolved.snapshot)
     }
-}
-
-/// The name of this machine.
-pub fn host_name() -> String {
-    let name = rustix::system::uname();
-    name.nodename().to_string_lossy().into_owned()
 }
 
 /// What a key that is made here and now is labelled with.

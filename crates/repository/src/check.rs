@@ -26,6 +26,7 @@ use engine::restore::{Reader, VerifySink, verify_objects};
 use self::deltas::DeltaCheck;
 use crate::deletion::condemned::Condemned;
 use crate::deletion::runs::RunKind;
+use crate::files::host_name;
 use crate::keys::{KeyError, read_slots};
 use crate::listing::{DirectoryEntries, SnapshotTree, join_path};
 use crate::progress::{Problem, Progress};
@@ -155,7 +156,7 @@ impl Repository {
         progress: &Progress,
     ) -> Result<CheckReport, RepositoryError> {
         // So that a prune waits with what it condemns from now on; where nothing can be written, nothing is.
-        let _registration = self.register(RunKind::Reader, "").ok();
+        let _registration = self.register(RunKind::Reader, &host_name()).ok();
         let engine = self.engine().metered(&progress.stages);
         let condemned = Condemned::load(engine.store().as_ref(), engine.vault())?.objects();
         let mut check = Check {

@@ -10,7 +10,7 @@ use clap::Args;
 use engine::object::ObjectId;
 use engine::pipeline::DeltaLevel;
 use engine::rewriting::Rewriting;
-use repository::files::absolute_path;
+use repository::files::{absolute_path, host_name};
 use repository::snapshot::{SnapshotFilter, SnapshotSpec};
 use repository::{
     BackupError, BackupOptions, BackupReport, CreateOptions, ExcludeOptions, Progress, Repository,
@@ -25,7 +25,7 @@ use crate::interrupt::{InterruptibleReader, interrupted, is_requested};
 use crate::names;
 use crate::progress_display::{Items, Manner, manner, watch};
 use crate::selection::parse_spec;
-use crate::session::{Found, Session, host_name, no_repository};
+use crate::session::{Found, Session, no_repository};
 use crate::source_command::SourceCommand;
 use crate::units;
 

@@ -34,7 +34,7 @@ const NAMES: [usize; 3] = [3, 4, 5];
 Examples:
   onefold key list
   onefold key add --name 'sheet of paper in the safe'
-  onefold key add --new-password-file /root/backup-password
+  onefold key add --new-password-file new-password.txt
   onefold key passwd
   onefold key remove 1a2b3c4d")]
 pub struct KeyArguments {

@@ -48,7 +48,7 @@ impl RunKind {
         match self {
             Self::Writer => "backup",
             Self::Prune => "prune",
-            Self::Reader => "restore",
+            Self::Reader => "check",
         }
     }
 }

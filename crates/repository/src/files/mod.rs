@@ -35,7 +35,7 @@ pub use create::{
 pub use directory::{DirectoryHandle, OpenDirectory};
 pub use exclude::{Filter, FilterOptions};
 pub use extents::{Extent, Extents};
-pub use owners::{OwnerNames, current_user};
+pub use owners::{OwnerNames, current_user, host_name};
 pub use patterns::{PatternList, Patterns, Verdict};
 pub use problem::{Action, FilesError, Problem};
 pub use sources::{Sources, absolute_path};

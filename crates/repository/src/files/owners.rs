@@ -93,6 +93,13 @@ impl OwnerNames {
     }
 }
 
+/// The name of this machine.
+#[must_use]
+pub fn host_name() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
 /// The name of the user who runs this program; its number where the name is unknown or no text.
 #[must_use]
 pub fn current_user() -> String {
