@@ -341,6 +341,8 @@ pub enum Summary {
         is_dry_run: bool,
         snapshots: u64,
         chunks_needed: u64,
+        mark_seconds: f64,
+        mark_bytes: u64,
         containers: u64,
         bytes: u64,
         bytes_unneeded: u64,

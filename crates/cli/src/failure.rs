@@ -355,7 +355,6 @@ fn of_prune(error: &PruneError) -> Verdict {
             "nothing was deleted that is not known to be unneeded; `onefold check` names the damage, and a snapshot that is lost can be forgotten",
         ),
         PruneError::AtWork { .. } => failed("try again when it has ended"),
-        PruneError::Expired => failed("run it again"),
         PruneError::Interrupted => verdict(ExitCode::Interrupted, ""),
     }
 }

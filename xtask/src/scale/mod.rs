@@ -1,5 +1,6 @@
 //! A repository of as many chunks as are asked for, 100 million by default, and what every verb
-//! takes on it: time, and memory against the limit that was set.
+//! takes on it: time, and memory against the limit that was set. With `--snapshots` a tree that is backed up often,
+//! and pruned ([`years`]).
 //!
 //! Chunks are 64 bytes long, so that their number, not their bytes, is what makes the work; all else
 //! is as always: encrypted, compressed, indexed, verified. Containers of 64 KiB make as many of them
@@ -8,6 +9,7 @@
 mod control_group;
 mod options;
 mod stream;
+mod years;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,22 @@ struct Row {
     verb: String,
     usage: Usage,
     group_peak_bytes: Option<u64>,
+}
+
+impl Row {
+    /// Several runs as one: times are added up, of memory the highest counts. Nothing of no runs.
+    fn sum(verb: &str, rows: &[Row]) -> Option<Self> {
+        let usages = || rows.iter().map(|row| row.usage);
+        Some(Self {
+            verb: verb.to_owned(),
+            usage: Usage {
+                seconds: usages().map(|usage| usage.seconds).sum(),
+                processor_seconds: usages().map(|usage| usage.processor_seconds).sum(),
+                resident_kib: usages().map(|usage| usage.resident_kib).max()?,
+            },
+            group_peak_bytes: rows.iter().filter_map(|row| row.group_peak_bytes).max(),
+        })
+    }
 }
 
 /// How a verb gets and gives its data.
@@ -67,7 +85,10 @@ pub fn run(words: &[&str]) -> Result<()> {
         directory,
         rows: Vec::new(),
     };
-    let outcome = scale.all();
+    let outcome = match scale.options.snapshots {
+        Some(snapshots) => scale.years(snapshots),
+        None => scale.all(),
+    };
     scale.print();
     if !is_kept {
         fs::remove_dir_all(&scale.directory)?;
@@ -77,7 +98,7 @@ pub fn run(words: &[&str]) -> Result<()> {
 }
 
 impl Scale {
-    fn all(&mut self) -> Result<()> {
+    fn create(&mut self) -> Result<()> {
         let sizes = format!("{RECORD_BYTES},{RECORD_BYTES},{RECORD_BYTES}");
         let init = [
             "init",
@@ -88,7 +109,11 @@ impl Scale {
             "--container-size",
             &self.options.container_size.clone(),
         ];
-        self.verb("init", &init, Data::None)?;
+        self.verb("init", &init, Data::None)
+    }
+
+    fn all(&mut self) -> Result<()> {
+        self.create()?;
         let store = ["backup", "--stdin-name", "stream", "-"];
         self.verb("backup, all new", &store, Data::In(Version::First))?;
         self.verb("backup, 1 % new", &store, Data::In(Version::Second))?;

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 pub const USAGE: &str = "\
 scale options:
   --chunks N         chunks of the stream; default 100000000 (7 GB of room, half an hour)
+  --snapshots N      a tree of files instead, with so many versions: forget and prune
   --memory SIZE      what onefold is given, in MiB; default 256MiB
   --container SIZE   size of a container; default 64KiB
   --control-group    let no verb have more than that and 64 MiB, files it reads included (root)
@@ -23,6 +24,8 @@ Fails when a verb takes more than the memory given and 64 MiB. Needs GNU time.
 pub struct Options {
     /// Chunks of the stream.
     pub chunks: u64,
+    /// Versions of a tree, instead of a stream.
+    pub snapshots: Option<u64>,
     /// As given to onefold.
     pub memory: String,
     /// The same in bytes.
@@ -48,6 +51,7 @@ impl Options {
     pub fn parse(words: &[&str]) -> Result<Self> {
         let mut options = Self {
             chunks: 100_000_000,
+            snapshots: None,
             memory: "256MiB".to_owned(),
             memory_bytes: 0,
             container_size: "64KiB".to_owned(),
@@ -66,6 +70,9 @@ impl Options {
             };
             match word {
                 "--chunks" => options.chunks = value()?.parse().context("--chunks")?,
+                "--snapshots" => {
+                    options.snapshots = Some(value()?.parse().context("--snapshots")?);
+                }
                 "--memory" => options.memory = (*value()?).to_owned(),
                 "--container" => options.container_size = (*value()?).to_owned(),
                 "--control-group" => options.is_limited = true,
@@ -82,6 +89,10 @@ impl Options {
         let mebibytes = mebibytes.and_then(|number| number.parse::<u64>().ok());
         options.memory_bytes = mebibytes.context("--memory wants a number of MiB")? << 20;
         ensure!(options.chunks > 0, "--chunks 0 measures nothing");
+        ensure!(
+            options.snapshots.is_none_or(|count| count >= 2),
+            "--snapshots wants two or more"
+        );
         Ok(options)
     }
 

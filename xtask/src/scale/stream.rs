@@ -75,12 +75,7 @@ impl RecordStream {
         self.taken = 0;
         let end = self.records.min(self.next + 4096);
         for place in self.next..end {
-            let number = self.number_at(place);
-            let start = self.buffer.len();
-            self.buffer.extend_from_slice(&mixed(number).to_le_bytes());
-            let text = format!("record {number:012}, and what else is in it: the same");
-            self.buffer.extend_from_slice(text.as_bytes());
-            self.buffer.resize(start + RECORD_BYTES, b'.');
+            put_record(self.number_at(place), &mut self.buffer);
         }
         self.next = end;
     }
@@ -96,6 +91,15 @@ impl Read for RecordStream {
         self.taken += count;
         Ok(count)
     }
+}
+
+/// Appends record `number`.
+pub fn put_record(number: u64, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&mixed(number).to_le_bytes());
+    let text = format!("record {number:012}, and what else is in it: the same");
+    out.extend_from_slice(text.as_bytes());
+    out.resize(start + RECORD_BYTES, b'.');
 }
 
 /// A step that leads through all pieces: near the golden section, and without a common divisor.

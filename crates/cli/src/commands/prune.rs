@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use repository::files::host_name;
 use repository::prune::{PruneError, PruneOptions, PruneReport};
 
 use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::interrupt::interrupted;
 use crate::progress_display::{Items, watch};
-use crate::session::{Session, host_name};
+use crate::session::Session;
 use crate::units;
 
 /// Delete what no snapshot needs
@@ -83,6 +84,8 @@ fn tell(session: &Session, report: &PruneReport, is_dry_run: bool) -> anyhow::Re
             is_dry_run,
             snapshots: report.snapshots,
             chunks_needed: report.chunks_needed,
+            mark_seconds: report.mark_time.as_secs_f64(),
+            mark_bytes: report.mark_bytes,
             containers: report.objects,
             bytes: report.bytes,
             bytes_unneeded: report.bytes_unneeded,

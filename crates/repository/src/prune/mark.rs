@@ -31,26 +31,13 @@ impl Marks {
         self.slots.get(&container)
     }
 
-    /// Each container that is needed, and its slots.
-    pub fn iter(&self) -> impl Iterator<Item = (ContainerId, &SlotSet)> {
-        self.slots
-            .iter()
-            .map(|(container, slots)| (*container, slots))
-    }
-
     /// How many slots are needed.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub fn chunk_count(&self) -> u64 {
         self.slots.values().map(|slots| slots.len() as u64).sum()
     }
 
-    /// Is nothing needed?
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
-    /// Memory that they take, roughly.
+    /// Memory that they take.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let beside = size_of::<(ContainerId, SlotSet)>() + 1;

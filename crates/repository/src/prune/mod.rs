@@ -10,7 +10,7 @@ mod plan;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::container::{ChunkAddress, CompactionError, ContainerId};
 use engine::format::ObjectError;
@@ -67,11 +67,6 @@ pub enum PruneError {
         /// Its machine.
         host: String,
     },
-    /// Somebody took this prune for dead.
-    #[error(
-        "this prune was taken for dead by another one; what it condemned is finished by the next"
-    )]
-    Expired,
     /// Somebody asked for a stop.
     #[error("interrupted; nothing is lost, and the next prune goes on from there")]
     Interrupted,
@@ -123,7 +118,11 @@ pub struct PruneReport {
     pub snapshots: u64,
     /// Slots that are needed.
     pub chunks_needed: u64,
-    /// Container objects that there were, and their bytes.
+    /// How long it took to mark them.
+    pub mark_time: Duration,
+    /// Memory that the marks took, in bytes.
+    pub mark_bytes: u64,
+    /// Container objects that there were.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -228,20 +227,24 @@ impl Pruning<'_> {
         let condemned = self.condemned()?.objects();
         let inventory = Inventory::take(self, &condemned)?;
         let reader = self.reader()?;
+        let started = Instant::now();
         let marks = self.mark(&reader, &inventory.deltas())?;
-        self.report.chunks_needed = marks.len();
+        self.report.mark_time = started.elapsed();
+        self.report.mark_bytes = marks.memory_bytes() as u64;
+        self.report.chunks_needed = marks.chunk_count();
         let plan = inventory.plan(self, &reader, &marks)?;
         self.report.count(&plan);
         if self.options.dry_run {
             return Ok(());
         }
-        if plan.condemned().is_empty() {
+        let condemned = plan.condemned();
+        if condemned.is_empty() {
             return match self.report.objects_deleted {
                 0 => Ok(()),
                 _ => self.tidy_index(),
             };
         }
-        self.carry_out(&plan, &marks)?;
+        self.carry_out(&plan, &condemned, &marks)?;
         self.finish_condemned()?;
         self.tidy_index()
     }
@@ -258,7 +261,12 @@ impl Pruning<'_> {
     }
 
     /// Packs what is needed of the containers that go, and condemns them.
-    fn carry_out(&mut self, plan: &Plan, marks: &Marks) -> Result<(), PruneError> {
+    fn carry_out(
+        &mut self,
+        plan: &Plan,
+        condemned: &[ObjectId],
+        marks: &Marks,
+    ) -> Result<(), PruneError> {
         let engine = self.repository.engine();
         let (store, vault) = (engine.store().as_ref(), engine.vault());
         let mut compactor = engine.compactor()?;
@@ -272,7 +280,7 @@ impl Pruning<'_> {
         self.report.bytes_written += compacted.totals.bytes_written;
         self.check()?;
         engine.store_remap(compacted.moved)?;
-        for objects in plan.condemned().chunks(condemned::OBJECTS_MAX) {
+        for objects in condemned.chunks(condemned::OBJECTS_MAX) {
             let objects: BTreeSet<ObjectId> = objects.iter().copied().collect();
             let marker = condemned::condemn(store, vault, &objects)?;
             self.write_waiting_list(marker)?;

@@ -58,14 +58,15 @@ pub struct Plan {
     pub packed_containers: Vec<ContainerId>,
     /// Objects that were left alone, whatever they hold.
     pub objects_left: u64,
-    condemned: Vec<ObjectId>,
 }
 
 impl Plan {
-    /// All objects that go.
+    /// All objects that go, ascending.
     #[must_use]
-    pub fn condemned(&self) -> &[ObjectId] {
-        &self.condemned
+    pub fn condemned(&self) -> Vec<ObjectId> {
+        let mut condemned = [&self.unneeded[..], &self.packed[..]].concat();
+        condemned.sort_unstable();
+        condemned
     }
 }
 
@@ -76,8 +77,9 @@ struct Partial<'a> {
 }
 
 /// What nobody needs of an object.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Unneeded {
+    /// Its share of the object's bytes: that of its chunks among all.
     bytes: u64,
     /// There are deltas in it whose bases nobody needs, and may go: what is left must be packed without them, or
     /// they would seem to be lost.
@@ -161,14 +163,17 @@ impl Inventory {
                 plan.bytes_unneeded += found.bytes;
                 plan.unneeded.push(found.id);
             } else if needed_chunks < chunks {
-                let unneeded = self.unneeded(reader, found, marks, &first)?;
+                let unneeded_chunks = (chunks - needed_chunks) as u128;
+                let bytes = u128::from(found.bytes) * unneeded_chunks / chunks as u128;
+                let unneeded = Unneeded {
+                    bytes: bytes as u64,
+                    has_loose_deltas: self.has_loose_deltas(reader, found, marks, &first)?,
+                };
                 plan.bytes_unneeded += unneeded.bytes;
                 partial.push(Partial { found, unneeded });
             }
         }
         choose(&mut plan, partial, pruning);
-        plan.condemned = [&plan.unneeded[..], &plan.packed[..]].concat();
-        plan.condemned.sort_unstable();
         Ok(plan)
     }
 
@@ -222,45 +227,34 @@ impl Inventory {
         Ok(first)
     }
 
-    /// What nobody needs of an object, in bytes: groups' by the share of their plaintext.
-    fn unneeded(
+    /// Are there unneeded deltas in an object whose bases nobody needs?
+    fn has_loose_deltas(
         &self,
         reader: &Reader,
         found: &Found,
         marks: &Marks,
         first: &HashMap<(ContainerId, ObjectId), SlotSet>,
-    ) -> Result<Unneeded, PruneError> {
-        let mut unneeded = Unneeded::default();
+    ) -> Result<bool, PruneError> {
         let is_marked = |base: ChunkAddress| {
-            marks
-                .of(base.container)
-                .is_some_and(|slots| slots.contains(base.slot))
+            let slots = marks.of(base.container);
+            slots.is_some_and(|slots| slots.contains(base.slot))
         };
-        for section in &found.sections {
-            let needed = self.needed(found, section, marks, first);
-            let Some(section) = section_in(reader, found.id, section.container)? else {
+        let of_deltas = |section: &&FoundSection| section.kind == ContainerKind::Deltas;
+        for found_section in found.sections.iter().filter(of_deltas) {
+            let needed = self.needed(found, found_section, marks, first);
+            let Some(section) = section_in(reader, found.id, found_section.container)? else {
                 continue;
             };
-            for group in &section.groups {
-                let chunks =
-                    group.first_chunk as usize..(group.first_chunk + group.chunk_count) as usize;
-                let live: u64 = chunks
-                    .filter(|&chunk| needed.contains(section.slots[chunk]))
-                    .map(|chunk| u64::from(section.stored_bytes(chunk)))
-                    .sum();
-                let dead = group.plain_bytes.saturating_sub(live);
-                let sealed = u64::from(group.sealed_bytes);
-                unneeded.bytes += sealed * dead / group.plain_bytes.max(1);
-            }
             for (chunk, delta) in section.deltas.iter().enumerate() {
                 if let Some(delta) = delta
                     && !needed.contains(section.slots[chunk])
+                    && !is_marked(delta.base)
                 {
-                    unneeded.has_loose_deltas |= !is_marked(delta.base);
+                    return Ok(true);
                 }
             }
         }
-        Ok(unneeded)
+        Ok(false)
     }
 }
 
