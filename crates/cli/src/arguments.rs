@@ -1,7 +1,7 @@
 //! The command line: what all verbs share, and the list of verbs.
 //!
 //! Each verb's own arguments stand in its file under `commands/`. Order of sources: an argument
-//! beats its environment variable.
+//! beats its environment variable, and both a profile (`profile.rs`).
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -67,6 +67,36 @@ pub struct GlobalArguments {
         value_name = "DIR"
     )]
     pub repo: Option<PathBuf>,
+
+    /// Take what is not given here or by the environment from this profile (see docs/guide/automation.md)
+    #[arg(
+        short = 'P',
+        long,
+        global = true,
+        env = "ONEFOLD_PROFILE",
+        value_name = "NAME"
+    )]
+    pub profile: Option<String>,
+
+    /// The file of profiles [default: ~/.config/onefold/profiles.toml, else /etc/onefold/profiles.toml]
+    #[arg(
+        long,
+        global = true,
+        env = "ONEFOLD_CONFIG",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
+    pub config: Option<PathBuf>,
+
+    /// Write how the run ended, and its figures, to this file for Prometheus
+    #[arg(
+        long,
+        global = true,
+        env = "ONEFOLD_METRICS_FILE",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
+    pub metrics_file: Option<PathBuf>,
 
     /// Read the password from this file (a newline at its end does not count) [else from
     /// ONEFOLD_PASSWORD, or else it is asked for]

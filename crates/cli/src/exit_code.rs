@@ -12,6 +12,8 @@ pub enum ExitCode {
     Usage = 2,
     /// Saved or restored, but for some files.
     Partial = 3,
+    /// A command that was to run before or after it failed.
+    Hook = 4,
     /// There is no repository where one was expected.
     NoRepository = 10,
     /// There is a repository where none was expected.
@@ -46,6 +48,7 @@ Exit codes:
     1  failed
     2  wrong usage
     3  saved or restored, but some files could not be read or restored
+    4  a command to run before or after it failed (profiles)
    10  no repository, or no volume, there
    11  there is a repository already (init), or something else (volume create)
    12  wrong password, or none given

@@ -8,10 +8,13 @@ mod commands;
 mod events;
 mod exit_code;
 mod failure;
+mod hooks;
 mod interrupt;
+mod metrics;
 mod names;
 mod output;
 mod password;
+mod profile;
 mod progress_display;
 mod rate;
 mod selection;
@@ -22,31 +25,58 @@ mod table;
 mod times;
 mod units;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::{Instant, SystemTime};
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use arguments::{Arguments, Command};
 use exit_code::ExitCode;
 use failure::Failure;
+use hooks::Surroundings;
+use metrics::Ended;
 use output::Output;
+use profile::Profile;
 use session::Session;
 
 fn main() -> std::process::ExitCode {
-    let code = match Arguments::try_parse() {
-        Ok(arguments) => run(arguments),
-        Err(error) => refuse(&error),
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let code = match profile::expand(words) {
+        Ok(line) => match parsed(&line.words) {
+            Ok((arguments, verb)) => run(arguments, &verb, line.profile),
+            Err(error) => refuse(&error, line.profile.as_ref()),
+        },
+        Err(failure) => {
+            Output::new(wants_json(), false, false).failure(&failure);
+            failure.code
+        }
     };
     code.into()
 }
 
-fn run(arguments: Arguments) -> ExitCode {
+/// The command line, and the verb in it.
+fn parsed(words: &[OsString]) -> Result<(Arguments, String), clap::Error> {
+    let matches = Arguments::command().try_get_matches_from(words)?;
+    let mut verb: Vec<&str> = Vec::new();
+    let mut below: Option<&ArgMatches> = Some(&matches);
+    while let Some((name, next)) = below.and_then(ArgMatches::subcommand) {
+        verb.push(name);
+        below = Some(next);
+    }
+    let verb = verb.join(" ");
+    Ok((Arguments::from_arg_matches(&matches)?, verb))
+}
+
+fn run(arguments: Arguments, verb: &str, profile: Option<Profile>) -> ExitCode {
     let global = arguments.global;
-    let mut output =
-        Output::new(global.json, global.quiet, global.verbose > 0).showing_stages(global.stages);
+    let metrics_file = global.metrics_file.clone();
+    let mut output = Output::new(global.json, global.quiet, global.verbose > 0)
+        .showing_stages(global.stages)
+        .keeping_summary(metrics_file.is_some());
     if matches!(arguments.command, Command::Dump(_)) {
         output = output.beside_content();
     }
@@ -55,28 +85,71 @@ fn run(arguments: Arguments) -> ExitCode {
         global,
         output: Arc::clone(&output),
     };
-    match commands::run(&session, &arguments.command) {
+    let clocks = (SystemTime::now(), Instant::now());
+    let run = || run_verb(&session, &arguments.command);
+    let code = match &profile {
+        Some(profile) => {
+            let repository = session.global.repo.as_ref();
+            let surroundings = Surroundings {
+                profile: &profile.name,
+                verb,
+                repository: repository.and_then(|path| path.to_str()),
+            };
+            profile.hooks.around(&surroundings, &output, run)
+        }
+        None => run(),
+    };
+    if let Some(path) = metrics_file {
+        let summary = output.summary_kept();
+        let ended = Ended {
+            verb,
+            profile: profile.as_ref().map(|profile| profile.name.as_str()),
+            code,
+            began: clocks.0,
+            took: clocks.1.elapsed(),
+            summary: summary.as_ref(),
+        };
+        write_metrics(&output, &ended, &path);
+    }
+    code
+}
+
+fn run_verb(session: &Session, command: &Command) -> ExitCode {
+    match commands::run(session, command) {
         Ok(code) => code,
         Err(error) => {
             let failure = failure::explain(&error);
             if failure.code != ExitCode::OutputClosed {
-                output.failure(&failure);
+                session.output.failure(&failure);
             }
             failure.code
         }
     }
 }
 
+fn write_metrics(output: &Output, ended: &Ended<'_>, path: &Path) {
+    if let Err(error) = ended.write(path) {
+        output.warning(&format!(
+            "cannot write metrics to {}: {error}",
+            names::escaped_path(path)
+        ));
+    }
+}
+
+/// Does the command line ask for JSON, as far as that can be told?
+fn wants_json() -> bool {
+    std::env::args_os()
+        .take_while(|argument| argument != OsStr::new("--"))
+        .any(|argument| argument == OsStr::new("--json"))
+}
+
 /// The command line is not one of this program, or asks for help.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(error: &clap::Error, profile: Option<&Profile>) -> ExitCode {
     let is_help = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
-    let wants_json = std::env::args_os()
-        .take_while(|argument| argument != OsStr::new("--"))
-        .any(|argument| argument == OsStr::new("--json"));
-    if wants_json && !is_help {
+    if wants_json() && !is_help {
         let text = error.render().to_string();
         let message = text.lines().next().unwrap_or_default();
         let message = message.strip_prefix("error: ").unwrap_or(message);
@@ -92,6 +165,15 @@ fn refuse(error: &clap::Error) -> ExitCode {
         }
         _ => error.print(),
     };
+    if let Some(profile) = profile.filter(|profile| !profile.added.is_empty() && !is_help) {
+        let _ = writeln!(
+            io::stderr(),
+            "The profile '{}' of {} added: {}",
+            profile.name,
+            names::escaped_path(&profile.file),
+            names::escaped_text(&profile.added.join(" "))
+        );
+    }
     if is_help {
         ExitCode::Done
     } else {

@@ -15,6 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use indicatif::ProgressBar;
 use repository::progress::Problem;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::events::{Event, PathText};
 use crate::failure::Failure;
@@ -29,6 +30,8 @@ pub struct Output {
     is_stdout_content: bool,
     shows_stages: bool,
     bar: Mutex<Option<ProgressBar>>,
+    keeps_summary: bool,
+    summary: Mutex<Option<Value>>,
 }
 
 impl Output {
@@ -41,6 +44,8 @@ impl Output {
             is_stdout_content: false,
             shows_stages: false,
             bar: Mutex::new(None),
+            keeps_summary: false,
+            summary: Mutex::new(None),
         }
     }
 
@@ -58,6 +63,20 @@ impl Output {
             shows_stages,
             ..self
         }
+    }
+
+    /// The same, which keeps the summary of the run.
+    pub fn keeping_summary(self, keeps_summary: bool) -> Self {
+        Self {
+            keeps_summary,
+            ..self
+        }
+    }
+
+    /// The summary of the run, as JSON, if there was one and it was to be kept.
+    pub fn summary_kept(&self) -> Option<Value> {
+        let summary = self.summary.lock();
+        summary.unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Is a view of the stages wanted?
@@ -110,6 +129,10 @@ impl Output {
 
     /// A result as an event, when these are wanted.
     pub fn event(&self, event: &Event) -> io::Result<()> {
+        if self.keeps_summary && matches!(event, Event::Summary(_)) {
+            let summary = serde_json::to_value(event).map_err(io::Error::other)?;
+            *self.summary.lock().unwrap_or_else(PoisonError::into_inner) = Some(summary);
+        }
         if !self.json {
             return Ok(());
         }

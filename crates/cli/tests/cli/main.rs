@@ -11,6 +11,7 @@ mod json;
 mod keys;
 mod listing;
 mod passwords;
+mod profiles;
 mod prune;
 mod repair;
 mod restore;
