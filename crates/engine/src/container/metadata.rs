@@ -8,9 +8,10 @@
 use super::delta_columns::{
     Delta, Features, decode_deltas, decode_foreign, encode_deltas, encode_foreign,
 };
+use super::group_column::{EarlierGroups, decode_groups, encode_groups};
 use super::{ChunkAddress, Compression, ContainerId, ContainerKind, Slot};
 use crate::fingerprint::Fingerprint;
-use crate::format::{DecodeError, Decoder, FieldList, FieldWriter, SEAL_TAG_BYTES, put_varint};
+use crate::format::{DecodeError, Decoder, FieldList, FieldWriter, put_varint};
 use crate::object::ObjectId;
 
 /// Version of the metadata region.
@@ -159,7 +160,8 @@ impl Section {
             + self.groups.len() * size_of::<Group>()
     }
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the stored form. `next_group` is the number of the first group that no section before it has.
+    pub(super) fn encode(&self, next_group: &mut u32, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.id.0.0);
         out.push(self.kind as u8);
         let mut columns = FieldWriter::new();
@@ -168,11 +170,7 @@ impl Section {
         }
         columns.field(column::SLOTS, |out| encode_slots(&self.slots, out));
         columns.field(column::GROUPS, |out| {
-            for group in &self.groups {
-                put_varint(out, u64::from(group.sealed_bytes));
-                out.push(group.compression as u8);
-                put_varint(out, u64::from(group.chunk_count));
-            }
+            encode_groups(&self.groups, next_group, out)
         });
         columns.field(column::LENGTHS, |out| {
             for &length in &self.lengths {
@@ -199,7 +197,7 @@ impl Section {
         out.extend_from_slice(&bytes);
     }
 
-    fn decode(decoder: &mut Decoder<'_>, place: &mut Place) -> Result<Self, DecodeError> {
+    fn decode(decoder: &mut Decoder<'_>, earlier: &mut EarlierGroups) -> Result<Self, DecodeError> {
         let id = ContainerId(ObjectId(decoder.array()?));
         let number = decoder.u8()?;
         let kind = ContainerKind::from_number(number).ok_or_else(|| {
@@ -227,7 +225,7 @@ impl Section {
             }
         };
         let features = Features::decode(columns.features, slots.len())?;
-        let groups = decode_groups(columns.groups, &lengths, &deltas, place)?;
+        let groups = decode_groups(columns.groups, &lengths, &deltas, earlier)?;
         Ok(Self {
             id,
             kind,
@@ -279,13 +277,6 @@ impl<'a> Columns<'a> {
         }
         Ok(columns)
     }
-}
-
-/// Where the next group lies in the object.
-#[derive(Default)]
-struct Place {
-    offset: u64,
-    number: u32,
 }
 
 fn encode_slots(slots: &[Slot], out: &mut Vec<u8>) {
@@ -354,69 +345,10 @@ fn decode_markers(bytes: &[u8], count: usize) -> Result<Vec<u8>, DecodeError> {
     Ok(bytes.to_vec())
 }
 
-fn decode_groups(
-    bytes: &[u8],
-    lengths: &[u32],
-    deltas: &[Option<Delta>],
-    place: &mut Place,
-) -> Result<Vec<Group>, DecodeError> {
-    let stored = |(chunk, &length): (usize, &u32)| match deltas.get(chunk) {
-        Some(Some(delta)) => u64::from(delta.stored_bytes),
-        _ => u64::from(length),
-    };
-    let mut decoder = Decoder::new(bytes);
-    let mut groups = Vec::new();
-    let mut first_chunk = 0usize;
-    while !decoder.is_empty() {
-        let sealed_bytes = decoder.varint_at_most(GROUP_BYTES_MAX, "a group's length")? as u32;
-        let number = decoder.u8()?;
-        let compression = Compression::from_number(number).ok_or_else(|| {
-            DecodeError::new(format!(
-                "a group of compression {number}, which this version does not know"
-            ))
-        })?;
-        let chunk_count = decoder.varint_at_most(SLOTS_MAX as u64, "a group's chunk count")?;
-        let end = first_chunk + chunk_count as usize;
-        let plain_bytes = lengths
-            .get(first_chunk..end)
-            .filter(|lengths| !lengths.is_empty())
-            .map(|_| {
-                let all = lengths.iter().enumerate();
-                let chunks = all.take(end).skip(first_chunk);
-                chunks.map(stored).sum::<u64>()
-            })
-            .ok_or_else(|| DecodeError::new("a group has chunks that are not there"))?;
-        if plain_bytes > GROUP_BYTES_MAX || (sealed_bytes as usize) < SEAL_TAG_BYTES {
-            return Err(DecodeError::new(format!(
-                "a group of {plain_bytes} bytes in {sealed_bytes} is not possible"
-            )));
-        }
-        groups.push(Group {
-            offset: place.offset,
-            sealed_bytes,
-            compression,
-            number: place.number,
-            first_chunk: first_chunk as u32,
-            chunk_count: chunk_count as u32,
-            plain_bytes,
-        });
-        place.offset += u64::from(sealed_bytes);
-        place.number += 1;
-        first_chunk = end;
-    }
-    if first_chunk != lengths.len() {
-        return Err(DecodeError::new(format!(
-            "{} chunks are in no group",
-            lengths.len() - first_chunk
-        )));
-    }
-    Ok(groups)
-}
-
 /// The metadata of a container object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectMetadata {
-    /// Its sections, in the order in which their groups lie.
+    /// Its sections, in the order in which their groups lie. Sections of data may share groups.
     pub sections: Vec<Section>,
 }
 
@@ -426,8 +358,9 @@ impl ObjectMetadata {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![METADATA_VERSION];
         put_varint(&mut out, self.sections.len() as u64);
+        let mut next_group = 0;
         for section in &self.sections {
-            section.encode(&mut out);
+            section.encode(&mut next_group, &mut out);
         }
         out
     }
@@ -448,10 +381,10 @@ impl ObjectMetadata {
         if count == 0 {
             return Err(DecodeError::new("a container has no sections"));
         }
-        let mut place = Place::default();
+        let mut earlier = EarlierGroups::default();
         let mut sections = Vec::with_capacity(count);
         for _ in 0..count {
-            sections.push(Section::decode(&mut decoder, &mut place)?);
+            sections.push(Section::decode(&mut decoder, &mut earlier)?);
         }
         decoder.finish_zero()?;
         Ok(Self { sections })
@@ -479,6 +412,13 @@ impl ObjectMetadata {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Where the next group lies.
+    #[derive(Default)]
+    struct Place {
+        offset: u64,
+        number: u32,
+    }
 
     fn section(id: u8, gaps: &[(u16, u16)], per_group: usize, place: &mut Place) -> Section {
         let mut slots = Vec::new();

@@ -10,6 +10,7 @@ mod builder;
 mod compaction;
 mod compression;
 mod delta_columns;
+mod group_column;
 mod groups;
 mod metadata;
 mod places;
@@ -18,7 +19,9 @@ mod remap;
 mod verify;
 
 pub use builder::{ContainerBuilder, MetadataCount, NewChunk, SealedContainer};
-pub use compaction::{Compacted, CompactionError, CompactionTotals, Compactor, SlotSet};
+pub use compaction::{
+    Compacted, CompactionError, CompactionTotals, Compactor, MergedSlots, SlotSet,
+};
 pub use compression::{
     Compression, CompressionChoice, CompressionLevel, Compressor, Decompressor, FrontDecompressor,
     decompress,

@@ -340,6 +340,40 @@ impl RunSet {
         Ok(Some(self.finish(writer, covered)?))
     }
 
+    /// Calls `visit` with the entries of each prefix that has several, in the order of prefixes: chunks that are
+    /// stored more than once, but for the rare ones that only begin alike. Reads all of the index once.
+    ///
+    /// # Errors
+    /// When a run can't be read: what was visited until then is right.
+    pub fn visit_repeated(
+        &self,
+        visit: &mut dyn FnMut(&[ChunkAddress]),
+    ) -> Result<(), ObjectError> {
+        let runs = self.runs();
+        let ids = union(runs.iter().map(|run| &run.footer().containers), &|_| true);
+        let read_ahead = self.read_ahead_blocks(runs.len());
+        let failed = |InputError { error, .. }: InputError| error;
+        let mut entries = MergedEntries::new(&runs, &ids, read_ahead).map_err(failed)?;
+        let (mut prefix, mut same) = (0, Vec::new());
+        while let Some(entry) = entries.next().map_err(failed)? {
+            if entry.prefix != prefix {
+                if same.len() > 1 {
+                    visit(&same);
+                }
+                same.clear();
+                prefix = entry.prefix;
+            }
+            same.push(ChunkAddress {
+                container: ids[entry.container as usize],
+                slot: entry.slot,
+            });
+        }
+        if same.len() > 1 {
+            visit(&same);
+        }
+        Ok(())
+    }
+
     /// The output is durable: from now on it serves, and the inputs go.
     fn swap(
         &self,

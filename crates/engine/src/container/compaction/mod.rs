@@ -5,17 +5,20 @@
 //! container lies now, for a [`Remap`](super::Remap). Until that is stored nothing refers to the new objects, and the old ones
 //! are never touched: whatever ends a compaction leaves everything as it was.
 //!
-//! Chunks keep their fingerprints, lengths, markers, features and deltas: the addresses of bases stay. A section lies wholly in one
-//! object, objects are of one kind, and at most as long as a container. In encrypted repositories they are padded as
-//! those of a backup are. How groups are kept or made again is said in `gathering.rs`.
+//! Chunks keep their fingerprints, lengths, markers, features and deltas: the addresses of bases stay. Objects are
+//! of one kind, and at most as long as a container; what takes more becomes two sections. In encrypted repositories they
+//! are padded as those of a backup are. How groups are kept or made again is said in `gathering.rs`, how equal chunks of
+//! several containers are stored once in `merging.rs`.
 //!
-//! Memory: the kept groups of one container, a read, an open object of each kind that occurs, and for containers of deltas
+//! Memory: the kept groups of one container, a read, two open objects of each kind that occurs, and for containers of deltas
 //! the reader's cache for their bases.
 
 mod gathering;
+mod merging;
 mod object;
 mod slot_set;
 
+pub use merging::MergedSlots;
 pub use slot_set::SlotSet;
 
 use std::sync::Arc;
@@ -58,12 +61,19 @@ pub enum CompactionError {
         /// What is wrong.
         error: ObjectError,
     },
-    /// What is to be kept of a container takes more than an object may have: not where it was written by a backup
-    /// with the same settings.
-    #[error("what is to be kept of container {container} takes more than a container may have")]
+    /// A single chunk takes more than an object may have: not where it was written by a backup with the same settings.
+    #[error("a chunk of container {container} takes more than a container may have")]
     TooLarge {
         /// The logical container.
         container: ContainerId,
+    },
+    /// Two chunks that were taken for the same are not.
+    #[error("the chunks in {one} and {other} were to be stored as one, and differ")]
+    Differ {
+        /// One of them.
+        one: ChunkAddress,
+        /// The other.
+        other: ChunkAddress,
     },
     /// The store can't be read or written.
     #[error(transparent)]
@@ -95,11 +105,15 @@ pub struct CompactionTotals {
 #[derive(Debug, Clone, Default)]
 #[must_use = "the remap is to be stored"]
 pub struct Compacted {
-    /// Where each container lies now, ascending by container; only those of which something was kept.
+    /// Where each container lies now, ascending by container; only those of which something was kept. One of which
+    /// something was merged may lie in several objects.
     pub moved: Vec<(ContainerId, ObjectId)>,
     /// What was done.
     pub totals: CompactionTotals,
 }
+
+/// Open objects of a kind: what is left of one container may lie in two.
+const OPEN_MAX: usize = 2;
 
 /// Packs containers into new objects.
 pub struct Compactor {
@@ -107,7 +121,7 @@ pub struct Compactor {
     reader: Reader,
     compressor: Compressor,
     decompressor: Decompressor,
-    /// At most one of each kind.
+    /// At most [`OPEN_MAX`] of each kind.
     open: Vec<OpenObject>,
     moved: Vec<(ContainerId, ObjectId)>,
     totals: CompactionTotals,
@@ -151,18 +165,35 @@ impl Engine {
         }
     }
 
-    /// Stores a remap, durably, of a higher generation than all that there are. One of nothing says that containers
-    /// may have been deleted.
+    /// Stores a remap, durably, of a higher generation than all that there are, or several where containers lie in
+    /// several objects, and returns the last. One of nothing says that containers may have been deleted.
     ///
     /// # Errors
     /// As [`Engine::store_moved`].
     pub fn store_remap(
         &self,
-        moved: Vec<(ContainerId, ObjectId)>,
+        mut moved: Vec<(ContainerId, ObjectId)>,
     ) -> Result<ObjectId, ObjectError> {
         let (store, vault) = (self.store().as_ref(), self.vault());
-        let remaps = super::RemapSet::load(store, vault)?;
-        remaps.next(moved).store(store, vault)
+        moved.sort_unstable();
+        // A remap names a container once.
+        let mut rounds: Vec<Vec<(ContainerId, ObjectId)>> = vec![Vec::new()];
+        for places in moved.chunk_by(|one, other| one.0 == other.0) {
+            for (round, place) in places.iter().enumerate() {
+                if rounds.len() == round {
+                    rounds.push(Vec::new());
+                }
+                rounds[round].push(*place);
+            }
+        }
+        let mut remaps = super::RemapSet::load(store, vault)?;
+        let mut last = None;
+        for round in rounds {
+            let remap = remaps.next(round);
+            last = Some(remap.store(store, vault)?);
+            remaps.merge(&remap);
+        }
+        Ok(last.expect("there is one round at least"))
     }
 }
 
@@ -201,26 +232,57 @@ impl Compactor {
             dropped = sources.dropped(&whole_groups);
             gathered = sources.gather(self)?;
             if !empty.has_room(&gathered) {
-                return Err(CompactionError::TooLarge { container });
+                return self.keep_in_two(container, slots);
             }
         }
         self.totals.containers += 1;
         self.totals.chunks_kept += gathered.section.chunk_count() as u64;
         self.totals.chunks_dropped += dropped;
         let kind = gathered.section.kind;
-        let open = self.open.iter().position(|open| open.kind == kind);
-        let mut object = match open {
-            Some(at) => self.open.swap_remove(at),
-            None => empty,
+        let takes = |open: &OpenObject| {
+            open.kind == kind && open.has_room(&gathered) && !open.holds(container)
         };
-        if !object.has_room(&gathered) {
-            self.put(object, false)?;
-            object = self.new_object(kind);
-        }
+        let mut object = match self.open.iter().position(takes) {
+            Some(at) => self.open.swap_remove(at),
+            None => {
+                self.close_fullest(kind)?;
+                empty
+            }
+        };
         let id = object.push(gathered);
         self.moved.push((container, id));
         self.open.push(object);
         Ok(())
+    }
+
+    /// Writes the fullest of the open objects of a kind, if there are as many as may be.
+    fn close_fullest(&mut self, kind: ContainerKind) -> Result<(), ObjectError> {
+        let of_kind = || (0..self.open.len()).filter(|&at| self.open[at].kind == kind);
+        if of_kind().count() < OPEN_MAX {
+            return Ok(());
+        }
+        match of_kind().max_by_key(|&at| self.open[at].data_bytes()) {
+            Some(at) => {
+                let fullest = self.open.swap_remove(at);
+                self.put(fullest, false)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps slots that take more than an object may have: groups that were cut short, when chunks of several
+    /// containers were merged, compress less well than those of a backup did.
+    fn keep_in_two(
+        &mut self,
+        container: ContainerId,
+        slots: &SlotSet,
+    ) -> Result<(), CompactionError> {
+        let half = slots.len() / 2;
+        if half == 0 {
+            return Err(CompactionError::TooLarge { container });
+        }
+        self.keep(container, &slots.iter().take(half).collect())?;
+        self.keep(container, &slots.iter().skip(half).collect())
     }
 
     /// Writes what is still open. Durable on return.
@@ -228,8 +290,13 @@ impl Compactor {
     /// # Errors
     /// When an object can't be written.
     pub fn finish(mut self) -> Result<Compacted, CompactionError> {
-        for object in std::mem::take(&mut self.open) {
-            self.put(object, true)?;
+        let mut open = std::mem::take(&mut self.open);
+        open.sort_by_key(|object| (object.kind as u8, object.data_bytes()));
+        let mut before = None;
+        for object in open {
+            // Of each kind one may be shorter: the emptiest.
+            let is_last = before.replace(object.kind) != Some(object.kind);
+            self.put(object, is_last)?;
         }
         self.moved.sort_unstable();
         Ok(Compacted {

@@ -4,9 +4,9 @@
 //! is put in if the object is at most as long as a container may be with it (Eq. 4).
 
 use super::gathering::Gathered;
-use crate::container::ContainerKind;
 use crate::container::builder::close_object;
 use crate::container::metadata::{ObjectMetadata, SLOTS_MAX, Section};
+use crate::container::{ContainerId, ContainerKind};
 use crate::format::{LENGTH_TAG_BYTES, ObjectSealer, SEAL_TAG_BYTES, Vault, varint_bytes};
 use crate::object::{ObjectId, ObjectKey, ObjectKind};
 
@@ -31,12 +31,14 @@ pub(super) struct OpenObject {
 /// Bytes that a section takes in the metadata of an object.
 fn encoded_bytes(section: &Section) -> usize {
     let mut encoded = Vec::new();
-    section.encode(&mut encoded);
+    // It shares no groups.
+    let mut next_group = section.groups.first().map_or(0, |group| group.number);
+    section.encode(&mut next_group, &mut encoded);
     encoded.len()
 }
 
 /// Bytes of an object with so many bytes of sealed groups and of sections in its metadata.
-fn object_bytes(data_bytes: usize, sections: usize, section_bytes: usize) -> usize {
+pub(super) fn object_bytes(data_bytes: usize, sections: usize, section_bytes: usize) -> usize {
     let head_bytes = 1 + varint_bytes(sections as u64);
     data_bytes + head_bytes + section_bytes + SEAL_TAG_BYTES + LENGTH_TAG_BYTES
 }
@@ -56,6 +58,16 @@ impl OpenObject {
             sections: Vec::new(),
             section_bytes: 0,
         }
+    }
+
+    /// Is a section of that container in it?
+    pub fn holds(&self, container: ContainerId) -> bool {
+        self.sections.iter().any(|section| section.id == container)
+    }
+
+    /// Bytes of sealed groups in it.
+    pub fn data_bytes(&self) -> usize {
+        self.data.len()
     }
 
     /// Does that section fit?
