@@ -355,6 +355,8 @@ pub enum Summary {
         containers_waiting: u64,
         waiting_for: Vec<String>,
         chunks_rescued: u64,
+        chunks_repeated: u64,
+        chunks_merged: u64,
         expired: Vec<String>,
     },
     TagAdd(ChangeSummary),

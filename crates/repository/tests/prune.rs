@@ -133,6 +133,100 @@ impl Place {
     }
 }
 
+/// Copies what `to` does not have.
+fn copy_new(from: &MemoryStore, to: &MemoryStore) {
+    for kind in ObjectKind::ALL {
+        let ids = |store: &MemoryStore| {
+            let mut ids = std::collections::BTreeSet::new();
+            store
+                .list(kind, &mut |id, _| {
+                    ids.insert(id);
+                })
+                .unwrap();
+            ids
+        };
+        for id in ids(from).difference(&ids(to)) {
+            let key = ObjectKey::new(kind, *id);
+            to.put(&key, &from.get(&key, 1 << 30).unwrap()).unwrap();
+        }
+    }
+}
+
+impl Place {
+    /// Backs the same files up twice, by clients neither of which sees what the other stores.
+    fn back_up_twice_at_once(&mut self, version: u64) {
+        let twin = MemoryStore::new();
+        copy_new(&self.medium, &twin);
+        self.back_up(version);
+        let other = Arc::new(twin);
+        let repository = open(Arc::clone(&other) as Arc<dyn ObjectStore>, true).unwrap();
+        let snapshot = backup(&repository, self.files()).unwrap().snapshot;
+        copy_new(&other, &self.medium);
+        let picture = Arc::clone(&self.saved.last().unwrap().picture);
+        self.saved.push(Saved { snapshot, picture });
+    }
+}
+
+#[test]
+fn what_two_stored_at_once_is_stored_once() {
+    let mut place = Place::new(1);
+    place.back_up_twice_at_once(1);
+    place.assert_sound("before");
+    let with_both = place.bytes();
+    let dry = place.prune(&PruneOptions {
+        dry_run: true,
+        ..PruneOptions::default()
+    });
+    assert!(dry.unwrap().chunks_repeated > 0);
+    assert_eq!(place.bytes(), with_both);
+    let report = place.prune(&PruneOptions::default()).unwrap();
+    assert!(report.chunks_merged > 0 && report.chunks_merged <= report.chunks_repeated);
+    place.assert_sound("merged");
+    // What is version 1's own was there twice, as far as it is no delta.
+    let merged = place.bytes();
+    assert!(
+        merged + 80_000 < with_both,
+        "{with_both} bytes became {merged}"
+    );
+    let again = place.prune(&PruneOptions::default()).unwrap();
+    assert_eq!((again.chunks_repeated, again.bytes_written), (0, 0));
+    // More of that, and packed anew: it is still stored once.
+    place.back_up_twice_at_once(2);
+    place.prune(&eager()).unwrap();
+    place.assert_sound("twice");
+    let twice = place.bytes();
+    place.forget(0);
+    place.prune(&eager()).unwrap();
+    place.assert_sound("packed");
+    assert!(
+        place.bytes() <= twice,
+        "{twice} bytes became {}",
+        place.bytes()
+    );
+    for _ in 0..2 {
+        place.forget(1);
+        place.prune(&eager()).unwrap();
+        place.assert_sound("one of two");
+    }
+}
+
+#[test]
+fn copies_of_different_generations_stay() {
+    let mut place = Place::new(2);
+    let twin = MemoryStore::new();
+    copy_new(&place.medium, &twin);
+    place.back_up(2);
+    let other = Arc::new(twin);
+    let repository = open(Arc::clone(&other) as Arc<dyn ObjectStore>, true).unwrap();
+    // It comes in after another one, as what a backup stores again on purpose would.
+    backup(&repository, &place.files().join("shared")).unwrap();
+    backup(&repository, place.files()).unwrap();
+    copy_new(&other, &place.medium);
+    let report = place.prune(&PruneOptions::default()).unwrap();
+    assert_eq!(report.chunks_merged, 0);
+    place.assert_sound("as it was");
+}
+
 fn eager() -> PruneOptions {
     PruneOptions {
         host: "test".to_owned(),

@@ -102,6 +102,8 @@ fn tell(session: &Session, report: &PruneReport, is_dry_run: bool) -> anyhow::Re
                 .map(|run| run.id.to_string())
                 .collect(),
             chunks_rescued: report.chunks_rescued,
+            chunks_repeated: report.chunks_repeated,
+            chunks_merged: report.chunks_merged,
             expired: report
                 .expired
                 .iter()
@@ -123,6 +125,12 @@ fn tell(session: &Session, report: &PruneReport, is_dry_run: bool) -> anyhow::Re
             containers(report.objects_packed),
         ),
     ];
+    if report.chunks_repeated > 0 {
+        lines.push(format!(
+            "Repeated: {} that several clients stored at the same time",
+            units::counted(report.chunks_repeated, "chunk", "chunks"),
+        ));
+    }
     if is_dry_run {
         lines.push("Nothing was deleted: this was a dry run".to_owned());
     } else {

@@ -192,7 +192,10 @@ mod tests {
     fn what_is_shared_is_there_and_the_same() {
         let first = vec![group(0, 0, 2), group(1, 2, 3)];
         let refused = |second: &[u8]| {
-            let columns = [encoded(std::slice::from_ref(&first)).remove(0), second.to_vec()];
+            let columns = [
+                encoded(std::slice::from_ref(&first)).remove(0),
+                second.to_vec(),
+            ];
             decoded(&columns, 5).unwrap_err().to_string()
         };
         // Number 1 again, and as it is: the other two chunks are in no group.

@@ -4,6 +4,7 @@
 //! harm: finish what was condemned before (`finish.rs`), mark (`mark.rs`), plan (`plan.rs`), pack what is needed of
 //! containers that are mostly unneeded, remap, condemn, list who is at work, and, when nobody is, finish at once.
 
+mod duplicates;
 mod finish;
 mod mark;
 mod plan;
@@ -148,6 +149,10 @@ pub struct PruneReport {
     pub waiting_for: Vec<Run>,
     /// Slots that a run needed which did not know of the prune before it: packed anew before the deletion.
     pub chunks_rescued: u64,
+    /// Slots whose chunks other slots have, too, in containers that are packed anew.
+    pub chunks_repeated: u64,
+    /// Of these, how many share their chunks with others now.
+    pub chunks_merged: u64,
     /// Runs that were taken for dead.
     pub expired: Vec<Run>,
 }
@@ -270,10 +275,15 @@ impl Pruning<'_> {
         let engine = self.repository.engine();
         let (store, vault) = (engine.store().as_ref(), engine.vault());
         let mut compactor = engine.compactor()?;
+        let merged = compactor.merge(&plan.classes)?;
+        self.report.chunks_merged = merged.values().map(|slots| slots.len() as u64).sum();
         for container in &plan.packed_containers {
             self.check()?;
             if let Some(slots) = marks.of(*container) {
-                compactor.keep(*container, slots)?;
+                let merged = merged.get(container);
+                let is_merged = |slot| merged.is_some_and(|slots| slots.contains(slot));
+                let rest = slots.iter().filter(|&slot| !is_merged(slot));
+                compactor.keep(*container, &rest.collect())?;
             }
         }
         let compacted = compactor.finish()?;
@@ -379,5 +389,6 @@ impl PruneReport {
         self.objects_packed = plan.packed.len() as u64;
         self.bytes_packed = plan.bytes_packed;
         self.objects_left = plan.objects_left;
+        self.chunks_repeated = plan.classes.iter().map(|class| class.len() as u64).sum();
     }
 }

@@ -7,9 +7,11 @@
 use std::collections::{HashMap, HashSet};
 
 use engine::container::{ChunkAddress, ContainerId, ContainerKind, RemapSet, Section, SlotSet};
+use engine::index::RunSet;
 use engine::object::{ObjectId, ObjectKey, ObjectKind};
 use engine::restore::Reader;
 
+use super::duplicates::Class;
 use super::{Marks, PruneError, Pruning};
 
 /// A container object as it was found.
@@ -37,6 +39,7 @@ pub(super) struct Inventory {
     objects_left: u64,
     /// Logical containers that lie in several objects, or not in their own.
     moved: HashSet<ContainerId>,
+    runs: RunSet,
 }
 
 /// What is to be done.
@@ -58,6 +61,8 @@ pub struct Plan {
     pub packed_containers: Vec<ContainerId>,
     /// Objects that were left alone, whatever they hold.
     pub objects_left: u64,
+    /// Slots with equal chunks in what is packed, which are to be stored once.
+    pub classes: Vec<Class>,
 }
 
 impl Plan {
@@ -103,11 +108,11 @@ impl Inventory {
         let is_somebody_writing = pruning.is_somebody_writing()?;
         let reader = pruning.reader()?;
         let remaps = reader.containers().remaps();
-        let runs = pruning.index_runs()?;
         let mut inventory = Self {
             objects: Vec::with_capacity(listed.len()),
             objects_left: 0,
             moved: remaps.moved().map(|(container, _)| container).collect(),
+            runs: pruning.index_runs()?,
         };
         for (id, bytes) in listed {
             pruning.check()?;
@@ -115,7 +120,7 @@ impl Inventory {
             let Some(mut found) = found? else {
                 continue;
             };
-            let covered = |section: &FoundSection| runs.covered(section.container);
+            let covered = |section: &FoundSection| inventory.runs.covered(section.container);
             found.is_known = found.sections.iter().any(covered);
             if !found.is_known && is_somebody_writing {
                 inventory.objects_left += 1;
@@ -124,6 +129,38 @@ impl Inventory {
             inventory.objects.push(found);
         }
         Ok(inventory)
+    }
+
+    /// The index.
+    pub fn runs(&self) -> &RunSet {
+        &self.runs
+    }
+
+    /// Of a container that lies in its own object alone, as a backup wrote it, and that may be deleted: its kind.
+    pub fn kind_as_written(&self, container: ContainerId) -> Option<ContainerKind> {
+        let found = self.object(container.0).filter(|found| found.is_known)?;
+        match &found.sections[..] {
+            [section] if section.container == container && !self.moved.contains(&container) => {
+                Some(section.kind)
+            }
+            _ => None,
+        }
+    }
+
+    /// Has an object several sections that readers look for there?
+    pub fn has_several_sections(&self, object: ObjectId) -> bool {
+        self.object(object)
+            .is_some_and(|found| found.sections.len() > 1)
+    }
+
+    /// Bytes of an object; 0 of one that is not there.
+    pub fn bytes_of(&self, object: ObjectId) -> u64 {
+        self.object(object).map_or(0, |found| found.bytes)
+    }
+
+    fn object(&self, object: ObjectId) -> Option<&Found> {
+        let at = self.objects.binary_search_by_key(&object, |found| found.id);
+        at.ok().map(|at| &self.objects[at])
     }
 
     /// Containers of deltas.
@@ -174,6 +211,7 @@ impl Inventory {
             }
         }
         choose(&mut plan, partial, pruning);
+        self.plan_duplicates(pruning, reader, marks, &mut plan)?;
         Ok(plan)
     }
 
