@@ -68,6 +68,21 @@ impl IncomingStream {
         self.recipe.push_placed(run);
     }
 
+    /// A chunk follows that is stored, or handed in already; says whether it is there ([`Writer::push_known`]).
+    ///
+    /// # Errors
+    /// When the index can't be read.
+    pub fn known(
+        &mut self,
+        fingerprint: &Fingerprint,
+        length: u32,
+        writer: &mut Writer,
+    ) -> Result<bool, WriteError> {
+        self.end_hole();
+        self.check.chunk(length, fingerprint);
+        writer.push_known(&mut self.recipe, fingerprint, length)
+    }
+
     fn end_hole(&mut self) {
         if self.hole_bytes > 0 {
             self.check.hole(self.hole_bytes);

@@ -5,14 +5,15 @@
 //! compressing workers and the packer. Its place is known a little later:
 //! [`Writer::settle`] turns a [`PendingRecipe`] into a recipe once it is.
 
+mod known;
 mod resembling;
 mod rewriting;
 mod settling;
+mod streams;
 mod totals;
 
 pub use totals::{WriteError, WriteTotals};
 
-use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -22,11 +23,10 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::adaptive::{Adaptation, CompressionEffort};
 use super::budget::{Failure, Stopped, lock};
-use super::chunk_stream::{ChunkedSegment, StreamChunking, chunk_stream};
+use super::chunk_stream::{ChunkedSegment, StreamChunking};
 use super::compressing::start_compressing;
 use super::decision_window::DecisionWindow;
 use super::deltas::{DeltaParts, DeltaSettings, DeltaStage};
-use super::incoming::IncomingStream;
 use super::index_merging::IndexMerging;
 use super::metadata_packer::MetadataPacker;
 use super::ordered::JobSender;
@@ -34,10 +34,9 @@ use super::packer::{GroupDone, GroupJob, Packer, PlainGroup, SealedNote, SharedP
 use super::pending::{PendingRecipe, Placements};
 use super::put_pool::PutPool;
 use super::stages::Stage;
-use super::trail::Trail;
 use crate::container::{Compressor, ContainerKind, NewChunk, SealedContainer};
 use crate::engine::{Engine, EngineSettings};
-use crate::fingerprint::{CheckValue, Fingerprint};
+use crate::fingerprint::Fingerprint;
 use crate::format::ObjectError;
 use crate::index::{Found, Index, IndexMemory, OpenPlace};
 use crate::object::ObjectId;
@@ -222,52 +221,6 @@ impl Writer {
     #[must_use]
     pub fn remap_generation(&self) -> u64 {
         self.index.remap_generation()
-    }
-
-    /// Reads a stream to its end and stores it, segments being fingerprinted while it is read on.
-    /// `trail` is what it was in the parent, for a cutter that takes hints. Returns its recipe and
-    /// its check value.
-    ///
-    /// # Errors
-    /// When the stream can't be read or the store can't be written. What was read before is stored
-    /// all the same.
-    pub fn store_stream(
-        &mut self,
-        stream: &mut dyn std::io::Read,
-        trail: Option<&mut Trail>,
-    ) -> Result<(PendingRecipe, CheckValue), WriteError> {
-        let with = self.chunking.clone();
-        let index = with.stages.meter(Stage::Index);
-        for stage in [Stage::Read, Stage::Chunk] {
-            with.stages.meter(stage).set_threads(1);
-        }
-        with.stages.meter(Stage::Fingerprint).add_threads(1);
-        let waiting_max = self.stream_segments_max;
-        let mut waiting = VecDeque::with_capacity(waiting_max);
-        let mut incoming = IncomingStream::new(with.fingerprints.fingerprinter());
-        let mut store = |writer: &mut Self, segment| {
-            index.busy_but_for_waits(0, || {
-                incoming.segment(segment, writer)?;
-                writer.page_out(incoming.recipe_mut())
-            })
-        };
-        let mut stored = Ok(());
-        let read = chunk_stream(&with, stream, None, trail, &mut |segment| {
-            waiting.push_back(segment);
-            while waiting.len() >= waiting_max
-                && stored.is_ok()
-                && let Some(segment) = waiting.pop_front()
-            {
-                stored = store(self, segment);
-            }
-            stored.is_ok()
-        });
-        stored?;
-        for segment in waiting {
-            store(self, segment)?;
-        }
-        read?;
-        Ok(incoming.take(with.fingerprints.fingerprinter()))
     }
 
     /// Adds consecutive chunks to a recipe, storing those that are new.
