@@ -168,6 +168,8 @@ pub enum Command {
     Ls(commands::ls::LsArguments),
     Restore(commands::restore::RestoreArguments),
     Dump(commands::dump::DumpArguments),
+    Export(commands::export::ExportArguments),
+    Import(commands::import::ImportArguments),
     Diff(commands::diff::DiffArguments),
     Forget(commands::forget::ForgetArguments),
     Prune(commands::prune::PruneArguments),

@@ -4,13 +4,15 @@
 //! reader knows whether it has seen everything. Names of fields have their unit last. Fields may
 //! be added later; none changes its meaning.
 
-use repository::snapshot::Snapshot;
+mod snapshot;
+
+pub use snapshot::SnapshotEvent;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::hexadecimal;
 use crate::stages_view::StageEvent;
-use crate::times;
 
 /// One line.
 #[derive(Debug, Serialize)]
@@ -141,39 +143,6 @@ pub struct ProgressEvent {
     pub path: PathText,
 }
 
-/// A snapshot as `snapshots` lists it.
-#[derive(Debug, Serialize)]
-pub struct SnapshotEvent {
-    snapshot: String,
-    time: String,
-    host: String,
-    user: String,
-    #[serde(flatten)]
-    paths: PathTexts,
-    tags: Vec<String>,
-    excludes: Vec<String>,
-    parent: Option<String>,
-    original: String,
-    program: String,
-    is_partial: bool,
-    is_interrupted: bool,
-    is_doubtful: bool,
-    is_protected: bool,
-    errors: u64,
-    error_list: Vec<ListedError>,
-    files: u64,
-    directories: u64,
-    other_entries: u64,
-    files_new: u64,
-    files_changed: u64,
-    files_unmodified: u64,
-    bytes: u64,
-    bytes_read: u64,
-    bytes_new: u64,
-    bytes_stored: u64,
-    seconds: f64,
-}
-
 /// What becomes of a snapshot.
 #[derive(Debug, Serialize)]
 pub struct DecisionEvent {
@@ -196,55 +165,6 @@ pub struct ReasonEvent {
     pub rule: &'static str,
     pub detail: Option<String>,
     pub text: String,
-}
-
-#[derive(Debug, Serialize)]
-struct ListedError {
-    #[serde(flatten)]
-    path: PathText,
-    message: String,
-}
-
-impl SnapshotEvent {
-    /// The event of that snapshot.
-    pub fn new(snapshot: &Snapshot) -> Self {
-        let summary = &snapshot.summary;
-        let errors = snapshot.errors.listed.iter();
-        Self {
-            snapshot: snapshot.id.to_string(),
-            time: times::universal(snapshot.time),
-            host: snapshot.host.clone(),
-            user: snapshot.user.clone(),
-            paths: PathTexts::new(&snapshot.paths),
-            tags: snapshot.tags.clone(),
-            excludes: snapshot.excludes.clone(),
-            parent: snapshot.parent.map(|id| id.to_string()),
-            original: snapshot.original().to_string(),
-            program: snapshot.program.clone(),
-            is_partial: !snapshot.errors.is_empty(),
-            is_interrupted: snapshot.is_interrupted,
-            is_doubtful: snapshot.is_doubtful,
-            is_protected: snapshot.is_protected,
-            errors: snapshot.errors.count,
-            error_list: errors
-                .map(|error| ListedError {
-                    path: PathText::new(&error.path),
-                    message: error.message.clone(),
-                })
-                .collect(),
-            files: summary.files,
-            directories: summary.directories,
-            other_entries: summary.other_entries,
-            files_new: summary.files_new,
-            files_changed: summary.files_changed,
-            files_unmodified: summary.files_unmodified,
-            bytes: summary.files_bytes,
-            bytes_read: summary.bytes_read,
-            bytes_new: summary.bytes_new,
-            bytes_stored: summary.bytes_stored,
-            seconds: summary.milliseconds as f64 / 1000.0,
-        }
-    }
 }
 
 /// An entry of a directory as `ls` lists it.
@@ -319,6 +239,18 @@ pub enum Summary {
         bytes: u64,
         containers_read: u64,
     },
+    Export {
+        snapshot: String,
+        files: u64,
+        directories: u64,
+        other_entries: u64,
+        links: u64,
+        bytes: u64,
+        archive_bytes: u64,
+        containers_read: u64,
+        seconds: f64,
+    },
+    Import(ImportSummary),
     Diff {
         before: String,
         after: String,
@@ -495,6 +427,23 @@ pub struct BackupSummary {
     pub dedup_ratio_with_rewriting: Option<f64>,
     pub containers_new: u64,
     pub filling_ratio: Option<f64>,
+    pub seconds: f64,
+}
+
+/// What an import did.
+#[derive(Debug, Serialize)]
+pub struct ImportSummary {
+    pub snapshot: Option<String>,
+    pub is_dry_run: bool,
+    pub files: u64,
+    pub directories: u64,
+    pub other_entries: u64,
+    pub errors: u64,
+    pub bytes: u64,
+    pub bytes_new: u64,
+    pub bytes_stored: u64,
+    pub chunks: u64,
+    pub chunks_new: u64,
     pub seconds: f64,
 }
 

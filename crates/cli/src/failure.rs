@@ -17,7 +17,11 @@ use repository::files::FilesError;
 use repository::keys::KeyError;
 use repository::prune::PruneError;
 use repository::snapshot::SnapshotError;
-use repository::{BackupError, DiffError, DumpError, ListError, RepositoryError, RestoreError};
+use repository::tar::TarError;
+use repository::{
+    BackupError, DiffError, DumpError, ExportError, ListError, RepositoryError,
+    RestoreError,
+};
 
 use volume::nbd::NbdError;
 use volume::{DeviceError, VolumeError};
@@ -138,6 +142,7 @@ fn judge(error: &(dyn Error + 'static)) -> Option<Verdict> {
         .or_else(|| error.downcast_ref().map(of_restore))
         .or_else(|| error.downcast_ref().map(of_list))
         .or_else(|| error.downcast_ref().map(of_dump))
+        .or_else(|| error.downcast_ref().map(of_export))
         .or_else(|| error.downcast_ref().map(of_diff))
         .or_else(|| error.downcast_ref().map(of_config))
         .or_else(|| error.downcast_ref().map(of_key))
@@ -335,6 +340,7 @@ fn of_backup(error: &BackupError) -> Verdict {
         BackupError::Write(error) => of_write(error),
         BackupError::Files(error) => of_files(error),
         BackupError::Stream(_) | BackupError::Source(_) => failed("no snapshot was written"),
+        BackupError::Archive(error) => of_tar(error),
         BackupError::Interrupted(_) => verdict(ExitCode::Interrupted, ""),
         BackupError::NoDeltas => verdict(
             ExitCode::Usage,
@@ -386,6 +392,31 @@ fn of_dump(error: &DumpError) -> Verdict {
         DumpError::Read { error, .. } => of_read(error),
         DumpError::Threads(_) => failed(HINT_THREADS),
         DumpError::Write(error) => of_io(error),
+    }
+}
+
+fn of_export(error: &ExportError) -> Verdict {
+    match error {
+        ExportError::Repository(error) => of_repository(error),
+        ExportError::List(error) => of_list(error),
+        ExportError::Read { error, .. } => of_read(error),
+        ExportError::Threads(_) => failed(HINT_THREADS),
+        ExportError::Write(error) => of_io(error),
+    }
+}
+
+fn of_tar(error: &TarError) -> Verdict {
+    match error {
+        TarError::Read(_) => failed("no snapshot was written"),
+        TarError::Compressed { program, .. } => failed(&format!(
+            "no snapshot was written; `{program} FILE | onefold import -` decompresses it on the way"
+        )),
+        TarError::CutOff { .. } => {
+            failed("no snapshot was written; what wrote the archive did not come to its end")
+        }
+        TarError::Header { .. } | TarError::Member { .. } | TarError::NotADirectory { .. } => {
+            failed("no snapshot was written")
+        }
     }
 }
 

@@ -77,7 +77,12 @@ fn run(arguments: Arguments, verb: &str, profile: Option<Profile>) -> ExitCode {
     let mut output = Output::new(global.json, global.quiet, global.verbose > 0)
         .showing_stages(global.stages)
         .keeping_summary(metrics_file.is_some());
-    if matches!(arguments.command, Command::Dump(_)) {
+    let is_stdout_content = match &arguments.command {
+        Command::Dump(_) => true,
+        Command::Export(export) => export.is_to_stdout(),
+        _ => false,
+    };
+    if is_stdout_content {
         output = output.beside_content();
     }
     let output = Arc::new(output);

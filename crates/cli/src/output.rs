@@ -3,7 +3,7 @@
 //! For people: what was asked for goes to the standard output; progress, notes, warnings and
 //! errors go to the standard error output, above the progress bar if there is one. With
 //! `--json`, all of it goes to the standard output as one JSON object a line (`events.rs`);
-//! only `dump`, whose standard output is a file's contents, sends events to the other one.
+//! only `dump` and `export`, whose standard output is a file's contents, send events to the other one.
 //!
 //! Invariant: a line is written whole, whatever thread writes it. That nobody reads a note or
 //! an event is no reason to stop a backup: such failures are passed over, those of results are

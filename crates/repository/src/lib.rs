@@ -8,7 +8,8 @@
 //!
 //! Rooms: [`config`], [`keys`], [`snapshot`], [`tree`] (stored form of directories), [`files`]
 //! (the operating system's files), [`backup`], [`restore`], [`listing`], [`retention`] (which
-//! snapshots are kept), and one file each for diff, dump, stats, check, repair, forget.
+//! snapshots are kept), [`tar`] (the format of archives), and one file each for diff, dump, export, stats, check, repair,
+//! forget.
 
 pub mod backup;
 pub mod check;
@@ -16,6 +17,7 @@ pub mod config;
 pub mod deletion;
 pub mod diff;
 pub mod dump;
+pub mod export;
 pub mod files;
 mod forget;
 mod keyring;
@@ -29,15 +31,18 @@ pub mod restore;
 pub mod retention;
 pub mod snapshot;
 pub mod stats;
+pub mod tar;
 pub mod timestamp;
 pub mod tree;
 
 pub use backup::{
     BackupError, BackupOptions, BackupReport, DiskImage, EarlierImage, ExcludeOptions,
+    ImportOptions,
 };
 pub use check::{CheckOptions, CheckProblem, CheckReport};
 pub use diff::{Change, DiffError, DiffSummary, Difference};
 pub use dump::DumpError;
+pub use export::{ExportError, ExportReport};
 pub use keyring::{KeyInfo, Keyring};
 pub use listing::{ListError, SnapshotTree};
 pub use progress::{Problem, Progress};

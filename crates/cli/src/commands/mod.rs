@@ -7,7 +7,9 @@ pub mod check;
 pub mod completions;
 pub mod diff;
 pub mod dump;
+pub mod export;
 pub mod forget;
+pub mod import;
 pub mod init;
 pub mod key;
 pub mod ls;
@@ -35,6 +37,8 @@ pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Ls(arguments) => ls::run(session, arguments),
         Command::Restore(arguments) => restore::run(session, arguments),
         Command::Dump(arguments) => dump::run(session, arguments),
+        Command::Export(arguments) => export::run(session, arguments),
+        Command::Import(arguments) => import::run(session, arguments),
         Command::Diff(arguments) => diff::run(session, arguments),
         Command::Forget(arguments) => forget::run(session, arguments),
         Command::Prune(arguments) => prune::run(session, arguments),

@@ -2,13 +2,15 @@
 
 use crate::sandbox::{Sandbox, files_below};
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 19] = [
     "init",
     "backup",
     "snapshots",
     "ls",
     "restore",
     "dump",
+    "export",
+    "import",
     "diff",
     "forget",
     "tag",

@@ -53,11 +53,13 @@ fn every_verb_ends_with_a_documented_summary() {
     assert_documented(of_kind(&events, "created"), "created");
     assert_documented(of_kind(&events, "warning"), "warning");
     let tree = format!("latest:{}", sandbox.text("tree"));
-    let verbs: [&[&str]; 8] = [
+    let verbs: [&[&str]; 10] = [
         &["backup", "tree"],
         &["snapshots"],
         &["ls", "latest"],
         &["restore", &tree, "out"],
+        &["export", "latest", "--output", "out.tar"],
+        &["import", "out.tar", "--dry-run"],
         &["diff", "latest", "latest"],
         &["stats"],
         &["check"],

@@ -1,6 +1,7 @@
 //! The program from outside: real command lines on small real trees.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod archives;
 mod backup;
 mod changes;
 mod exit_codes;

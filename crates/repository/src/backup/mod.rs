@@ -11,6 +11,7 @@
 //! containers that no snapshot names; the next backup finds their chunks.
 
 mod disk;
+mod import;
 mod options;
 mod parent;
 mod producer;
@@ -35,6 +36,7 @@ use engine::recipe::Recipe;
 use engine::restore::Reader;
 
 pub use disk::{DiskImage, EarlierImage};
+pub use import::ImportOptions;
 pub use options::{BackupOptions, BackupReport, ExcludeOptions};
 
 use crate::config::ConfigError;
@@ -46,6 +48,7 @@ use crate::repository::{PROGRAM, Repository, RepositoryError};
 use crate::snapshot::{
     Snapshot, SnapshotErrors, SnapshotFilter, Summary, interrupted_since, latest,
 };
+use crate::tar::TarError;
 use crate::timestamp::Timestamp;
 use crate::tree::Entry;
 use parent::{LiveContainers, ParentDamage, Parents};
@@ -68,6 +71,9 @@ pub enum BackupError {
     /// The stream to be backed up.
     #[error("cannot read the stream: {0}")]
     Stream(std::io::Error),
+    /// The archive to be imported.
+    #[error(transparent)]
+    Archive(#[from] TarError),
     /// Where the stream came from says that it is not whole.
     #[error("{0}")]
     Source(String),

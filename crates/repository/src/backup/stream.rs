@@ -90,10 +90,10 @@ pub(super) fn stream_metadata() -> Metadata {
 }
 
 /// A stream whose bytes count as progress, and which ends when somebody asks for a stop.
-struct CountedStream<'a> {
-    stream: &'a mut dyn Read,
-    progress: &'a Progress,
-    registration: Option<Registration>,
+pub(super) struct CountedStream<'a> {
+    pub stream: &'a mut dyn Read,
+    pub progress: &'a Progress,
+    pub registration: Option<Registration>,
 }
 
 impl Read for CountedStream<'_> {
