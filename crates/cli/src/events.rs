@@ -318,8 +318,12 @@ pub enum Summary {
         files: u64,
         containers: u64,
         chunks: u64,
+        containers_bytes: u64,
         bytes_verified: u64,
+        groups_verified: Option<u64>,
         is_data_read: bool,
+        sample: Option<String>,
+        seed: Option<u32>,
         seconds: f64,
     },
     RepairIndex {

@@ -4,14 +4,17 @@
 //! container open and decode; every directory can be read; every file's recipe agrees with
 //! the containers it names, and its check value with their fingerprints; every delta has its base
 //! (`deltas.rs`). With data: besides, every container and index run is read whole, every seal opened, every
-//! delta applied, every chunk fingerprinted.
+//! delta applied, every chunk fingerprinted. In between: some groups of the containers (`level.rs`).
 //!
 //! A check changes nothing. [`Repository::set_aside`] makes use of what it found: new backups
 //! store again what damaged containers held.
 
 mod deltas;
+mod level;
 
-use std::collections::HashSet;
+pub use level::{CheckLevel, Sample, SampleSize};
+
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,7 +39,7 @@ use crate::tree::{Entry, EntryKind};
 /// Problems kept in the report; all are reported to the progress handler.
 const PROBLEMS_KEPT_MAX: usize = 10_000;
 
-/// How thoroughly to check.
+/// How thoroughly to check: all data or none. [`CheckLevel`] knows more.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CheckOptions {
     /// Read and verify all data, not only structure.
@@ -73,8 +76,12 @@ pub struct CheckReport {
     pub containers: u64,
     /// Chunks in them.
     pub chunks: u64,
-    /// Bytes of containers read and verified (with data only).
+    /// Bytes of these.
+    pub containers_bytes: u64,
+    /// Bytes of containers read and verified: with data all, of a sample those of its groups.
     pub bytes_verified: u64,
+    /// Groups read and verified; only of a sample.
+    pub groups_verified: u64,
     /// Container objects that are there and damaged, in ascending order: for
     /// [`Repository::set_aside`].
     pub damaged_containers: Vec<ObjectId>,
@@ -112,7 +119,11 @@ const INDEX_TRIES: usize = 5;
 /// What the threads find out about containers.
 struct ContainerSink<'a> {
     progress: &'a Progress,
+    is_sample: bool,
     chunks: AtomicU64,
+    /// Groups of a sample that were verified, and their bytes.
+    groups: AtomicU64,
+    group_bytes: AtomicU64,
     /// Objects that hold deltas, with their lengths.
     deltas: Mutex<Vec<(ObjectKey, u64)>>,
     failures: Mutex<Vec<(ObjectKey, ObjectError)>>,
@@ -136,7 +147,20 @@ impl VerifySink for ContainerSink<'_> {
             Err(error) => lock(&self.failures).push((key, error)),
         }
         Progress::add(&self.progress.files_done, 1);
-        Progress::add(&self.progress.bytes_done, object_bytes);
+        if !self.is_sample {
+            Progress::add(&self.progress.bytes_done, object_bytes);
+        }
+    }
+
+    fn sampled(&self, key: ObjectKey, outcome: Result<(u64, u64), ObjectError>) {
+        match outcome {
+            Ok((groups, bytes)) => {
+                Progress::add(&self.groups, groups);
+                Progress::add(&self.group_bytes, bytes);
+                Progress::add(&self.progress.bytes_done, bytes);
+            }
+            Err(error) => lock(&self.failures).push((key, error)),
+        }
     }
 
     fn is_cancelled(&self) -> bool {
@@ -145,16 +169,17 @@ impl VerifySink for ContainerSink<'_> {
 }
 
 impl Repository {
-    /// Checks the repository.
+    /// Checks the repository at a [`CheckLevel`].
     ///
     /// # Errors
     /// When the store can't be listed, or remaps are unreadable: then nothing can be said.
     /// Damage is no error but a problem in the report.
     pub fn check(
         &self,
-        options: CheckOptions,
+        level: impl Into<CheckLevel>,
         progress: &Progress,
     ) -> Result<CheckReport, RepositoryError> {
+        let level = level.into();
         // So that a prune waits with what it condemns from now on; where nothing can be written, nothing is.
         let _registration = self.register(RunKind::Reader, &host_name()).ok();
         let engine = self.engine().metered(&progress.stages);
@@ -171,8 +196,8 @@ impl Repository {
             condemned,
         };
         check.keys()?;
-        check.index(options.read_data)?;
-        check.containers_and_snapshots(options.read_data)?;
+        check.index(level == CheckLevel::Data)?;
+        check.containers_and_snapshots(level)?;
         check.index_is_complete()?;
         Ok(check.report)
     }
@@ -305,7 +330,7 @@ impl Check<'_> {
     }
 
     /// Verifies the containers, and walks the trees of the snapshots at the same time.
-    fn containers_and_snapshots(&mut self, read_data: bool) -> Result<(), RepositoryError> {
+    fn containers_and_snapshots(&mut self, level: CheckLevel) -> Result<(), RepositoryError> {
         let mut objects: Vec<(ObjectKey, u64)> = Vec::new();
         let store = self.repository.store();
         store.list(ObjectKind::Container, &mut |id, bytes| {
@@ -316,11 +341,16 @@ impl Check<'_> {
         self.progress
             .files_total
             .store(objects.len() as u64, Ordering::Relaxed);
-        self.progress.bytes_total.store(total, Ordering::Relaxed);
+        let (choice, read_data) = (level.choice(total), level == CheckLevel::Data);
+        let expected = level.expected_bytes(total);
+        self.progress.bytes_total.store(expected, Ordering::Relaxed);
         self.progress.is_total_known.store(true, Ordering::Relaxed);
         let sink = ContainerSink {
             progress: self.progress,
+            is_sample: choice.is_sample(),
             chunks: AtomicU64::new(0),
+            groups: AtomicU64::new(0),
+            group_bytes: AtomicU64::new(0),
             deltas: Mutex::default(),
             failures: Mutex::default(),
         };
@@ -328,28 +358,25 @@ impl Check<'_> {
         let room = self.room.clone();
         // Trees are walked meanwhile; what is found there is told after what is found here.
         self.waiting = Some(Vec::new());
-        let walked = verify_objects(
-            reader.containers(),
-            &room,
-            &objects,
-            read_data,
-            &sink,
-            || {
-                let plan = self.progress.stages.meter(Stage::Plan);
-                plan.set_threads(1);
-                plan.busy(0, || self.snapshots())
-            },
-        );
+        let walked = verify_objects(reader.containers(), &room, &objects, choice, &sink, || {
+            let plan = self.progress.stages.meter(Stage::Plan);
+            plan.set_threads(1);
+            plan.busy(0, || self.snapshots())
+        });
         let waiting = self.waiting.take().unwrap_or_default();
         self.report.containers = objects.len() as u64;
+        self.report.containers_bytes = total;
         self.report.chunks = sink.chunks.into_inner();
-        self.report.bytes_verified = if read_data { total } else { 0 };
+        self.report.groups_verified = sink.groups.into_inner();
+        self.report.bytes_verified = match read_data {
+            true => total,
+            false => sink.group_bytes.into_inner(),
+        };
         let mut deltas = into_inner(sink.deltas);
         deltas.sort_unstable();
-        let mut failures = into_inner(sink.failures);
+        let failures = into_inner(sink.failures);
         let is_reachable = failures.iter().all(|(_, error)| error.is_damage());
-        failures.sort_by_key(|(key, _)| *key);
-        for (key, error) in failures {
+        for (key, error) in first_of_each(failures) {
             if error.is_missing() && self.condemned.contains(&key.id) {
                 continue; // A prune deleted it, as was to be expected.
             }
@@ -506,6 +533,16 @@ impl Check<'_> {
             is_loss: true,
         });
     }
+}
+
+/// One failure of each object, whichever thread met them first; in ascending order.
+fn first_of_each(mut failures: Vec<(ObjectKey, ObjectError)>) -> BTreeMap<ObjectKey, ObjectError> {
+    failures.sort_by_cached_key(|(key, error)| (*key, error.to_string()));
+    let mut first = BTreeMap::new();
+    for (key, error) in failures {
+        first.entry(key).or_insert(error);
+    }
+    first
 }
 
 fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

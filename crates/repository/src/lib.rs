@@ -39,7 +39,7 @@ pub use backup::{
     BackupError, BackupOptions, BackupReport, DiskImage, EarlierImage, ExcludeOptions,
     ImportOptions,
 };
-pub use check::{CheckOptions, CheckProblem, CheckReport};
+pub use check::{CheckLevel, CheckOptions, CheckProblem, CheckReport, Sample, SampleSize};
 pub use diff::{Change, DiffError, DiffSummary, Difference};
 pub use dump::DumpError;
 pub use export::{ExportError, ExportReport};

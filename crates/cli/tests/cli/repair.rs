@@ -49,3 +49,47 @@ fn a_damaged_or_lost_index_is_repaired() {
         assert_eq!(saved["chunks_new"], 0);
     }
 }
+
+#[test]
+fn a_check_reads_the_part_that_was_asked_for() {
+    let sandbox = Sandbox::with_repository();
+    sandbox.write("tree/large", &noise(9_000_000, 3));
+    sandbox.backup_tree();
+    let summary = |line: &[&str]| sandbox.events(line).pop().unwrap();
+    let parts = ["1/3", "2/3", "3/3"].map(|part| summary(&["check", "--read-data-sample", part]));
+    let all = summary(&["check", "--read-data-sample", "100%"]);
+    let sum = |field: &str| {
+        parts
+            .iter()
+            .map(|part| part[field].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    assert!(all["bytes_verified"].as_u64().unwrap() > 9_000_000);
+    assert_eq!(all["bytes_verified"], sum("bytes_verified"));
+    assert_eq!(all["groups_verified"], sum("groups_verified"));
+    assert_eq!(
+        (&parts[1]["sample"], &parts[1]["seed"]),
+        (&"2/3".into(), &0.into())
+    );
+    assert_eq!(parts[1]["is_data_read"], false);
+    // What is said leads to the same again.
+    let some = summary(&["check", "--read-data-sample", "2MiB"]);
+    let seed = some["seed"].to_string();
+    let again = summary(&["check", "--read-data-sample", "2MiB", "--seed", &seed]);
+    assert_eq!(some["bytes_verified"], again["bytes_verified"]);
+    let text = sandbox
+        .run(&["check", "--read-data-sample", "50%", "--seed", "7"])
+        .expect(0);
+    assert!(
+        text.stdout.contains("about 50%, --seed 7"),
+        "{}",
+        text.stdout
+    );
+    for wrong in [
+        &["--read-data-sample", "8/7"][..],
+        &["--seed", "1"],
+        &["--read-data", "--read-data-sample", "5%"],
+    ] {
+        sandbox.run(&[&["check"], wrong].concat()).expect(2);
+    }
+}

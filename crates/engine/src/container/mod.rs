@@ -32,8 +32,10 @@ pub use groups::{ChunkPlaces, GroupOpener, GroupRead};
 pub use metadata::{CHUNK_BYTES_MAX, GROUP_BYTES_MAX, Group, ObjectMetadata, SLOTS_MAX, Section};
 pub use places::{FoundFront, SectionPlace};
 pub use reader::{ContainerReader, ContainerSummary, LoadedSection, MetadataReads, PADDING_PIECE};
-pub use remap::{Remap, RemapSet};
-pub use verify::FetchedObject;
+pub use remap::{ReadableRemaps, Remap, RemapSet};
+pub use verify::{
+    Examined, ExaminedSection, FetchedGroups, FetchedObject, GroupChoice, SampleRead,
+};
 
 use std::fmt;
 

@@ -80,6 +80,15 @@ pub struct RemapSet {
     read: HashSet<ObjectId>,
 }
 
+/// Remaps as far as they can be read.
+#[derive(Debug)]
+pub struct ReadableRemaps {
+    /// Those that can be read, merged.
+    pub set: RemapSet,
+    /// Those that are there and damaged, in ascending order, and what is wrong with them.
+    pub damaged: Vec<(ObjectKey, ObjectError)>,
+}
+
 impl RemapSet {
     /// Reads every remap object of a repository.
     ///
@@ -88,6 +97,40 @@ impl RemapSet {
     pub fn load(store: &dyn ObjectStore, vault: &Vault) -> Result<Self, ObjectError> {
         let set = Self::default();
         Ok(set.with_new(store, vault)?.unwrap_or_default())
+    }
+
+    /// Reads every remap object that can be read; the others, with what is wrong with each, and all that were listed.
+    /// For repairs alone: without the others, moved containers seem to be missing.
+    ///
+    /// # Errors
+    /// When the store fails, or a remap is sealed in an epoch for which there is no secret.
+    pub fn load_readable(
+        store: &dyn ObjectStore,
+        vault: &Vault,
+    ) -> Result<ReadableRemaps, ObjectError> {
+        let mut listed = Vec::new();
+        store.list(ObjectKind::Remap, &mut |id, _| listed.push(id))?;
+        listed.sort_unstable();
+        let (mut set, mut damaged) = (Self::default(), Vec::new());
+        for &id in &listed {
+            let key = ObjectKey::new(ObjectKind::Remap, id);
+            let body = read_document(store, vault, key);
+            match body.and_then(|body| Remap::decode(&body).in_object(key, "remap")) {
+                Ok(remap) => {
+                    set.merge(&remap);
+                    set.read.insert(id);
+                }
+                Err(error) if error.is_missing() => {}
+                Err(error) if error.is_damage() => damaged.push((key, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ReadableRemaps { set, damaged })
+    }
+
+    /// The remap objects that it was made of.
+    pub fn objects(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        self.read.iter().copied()
     }
 
     /// The same set with the remap objects that it has not read yet; nothing when there are none.

@@ -34,7 +34,7 @@ use super::packer::{GroupDone, GroupJob, Packer, PlainGroup, SealedNote, SharedP
 use super::pending::{PendingRecipe, Placements};
 use super::put_pool::PutPool;
 use super::stages::Stage;
-use crate::container::{Compressor, ContainerKind, NewChunk, SealedContainer};
+use crate::container::{ChunkAddress, Compressor, ContainerKind, NewChunk, SealedContainer};
 use crate::engine::{Engine, EngineSettings};
 use crate::fingerprint::Fingerprint;
 use crate::format::ObjectError;
@@ -215,6 +215,21 @@ impl Writer {
     /// Takes nothing from that container object any more: see [`Index::set_aside`].
     pub fn set_aside(&mut self, object: ObjectId) {
         self.index.set_aside(object);
+    }
+
+    /// Where the chunk or page of that fingerprint is stored, if it is, in a container that may be referred to: for
+    /// repairs, which have no more of it. Those of this run are not looked for.
+    ///
+    /// # Errors
+    /// When the store fails; damage is passed over.
+    pub fn find_stored(
+        &mut self,
+        fingerprint: &Fingerprint,
+    ) -> Result<Option<ChunkAddress>, ObjectError> {
+        match self.index.find(fingerprint)? {
+            Some(Found::Stored(address)) => Ok(Some(address)),
+            Some(Found::Open(_)) | None => Ok(None),
+        }
     }
 
     /// The generation of remaps that it reads by.

@@ -24,5 +24,5 @@ pub use metadata::{MetadataSink, read_metadata};
 pub use plan::{ChunkSink, PlannedStep, RestorePlan, StreamParts, StreamPlanner};
 pub(crate) use reader::add_to_check;
 pub use reader::{LocatedFront, LocatedRun, ReadError, Reader, Runs, StreamReader};
-pub use verify::{VerifySink, verify_objects};
+pub use verify::{ExamineSink, VerifySink, examine_objects, verify_objects};
 pub use wanted::WantedChunks;

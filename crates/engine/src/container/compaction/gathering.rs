@@ -71,7 +71,9 @@ impl Sources {
             let place = places.len() as u32;
             let of_place = loaded.section.slots.iter().enumerate();
             for (chunk, &slot) in of_place {
-                if keep.contains(slot) && is_found.insert(slot) {
+                let is_wanted =
+                    keep.contains(slot) && !compactor.is_damaged(container, loaded.object.id, slot);
+                if is_wanted && is_found.insert(slot) {
                     let chunk = chunk as u32;
                     kept.push(Kept { slot, place, chunk });
                 }
@@ -107,16 +109,22 @@ impl Sources {
     }
 
     /// All slots in the groups that hold something to be kept.
-    pub fn whole_groups(&self) -> SlotSet {
+    pub fn whole_groups(&self, compactor: &Compactor) -> SlotSet {
         let mut slots = SlotSet::new();
         for kept in &self.kept {
-            let section = &self.places[kept.place as usize].loaded.section;
+            let loaded = &self.places[kept.place as usize].loaded;
+            let section = &loaded.section;
             let group = &section.groups[section.group_of(kept.chunk as usize)];
             let first = group.first_chunk as usize;
             let chunks = first..first + group.chunk_count as usize;
-            section.slots[chunks].iter().for_each(|&slot| {
-                slots.insert(slot);
-            });
+            let object = loaded.object.id;
+            let is_whole = |slot: &&Slot| !compactor.is_damaged(section.id, object, **slot);
+            section.slots[chunks]
+                .iter()
+                .filter(is_whole)
+                .for_each(|&slot| {
+                    slots.insert(slot);
+                });
         }
         slots
     }

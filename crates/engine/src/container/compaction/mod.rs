@@ -21,6 +21,7 @@ mod slot_set;
 pub use merging::MergedSlots;
 pub use slot_set::SlotSet;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use gathering::Sources;
@@ -28,7 +29,7 @@ use object::OpenObject;
 
 use super::compression::{Compressor, Decompressor};
 use super::reader::LoadedSection;
-use super::{ChunkAddress, ContainerId, ContainerKind};
+use super::{ChunkAddress, ContainerId, ContainerKind, Slot};
 use crate::engine::Engine;
 use crate::format::ObjectError;
 use crate::object::{ObjectId, ObjectKey};
@@ -125,6 +126,8 @@ pub struct Compactor {
     open: Vec<OpenObject>,
     moved: Vec<(ContainerId, ObjectId)>,
     totals: CompactionTotals,
+    /// Slots that are damaged where they lie, by container and object.
+    damaged: HashMap<(ContainerId, ObjectId), SlotSet>,
 }
 
 impl std::fmt::Debug for Compactor {
@@ -149,6 +152,7 @@ impl Engine {
             open: Vec::new(),
             moved: Vec::new(),
             totals: CompactionTotals::default(),
+            damaged: HashMap::new(),
         })
     }
 
@@ -210,6 +214,17 @@ impl Compactor {
         self.totals
     }
 
+    /// Takes these slots of a container from other places than that object, for they are damaged there. From then
+    /// on chunks stored as deltas are kept even where what they are made of can't be had: their own bytes are whole.
+    pub fn pass_over(&mut self, container: ContainerId, object: ObjectId, slots: SlotSet) {
+        self.damaged.insert((container, object), slots);
+    }
+
+    fn is_damaged(&self, container: ContainerId, object: ObjectId, slot: Slot) -> bool {
+        let slots = self.damaged.get(&(container, object));
+        slots.is_some_and(|slots| slots.contains(slot))
+    }
+
     /// Keeps these slots of a container, in a new object; of one of which nothing is to be kept nothing is read or
     /// written.
     /// Blocks. Each container may come once; after an error the compaction must not go on.
@@ -223,7 +238,7 @@ impl Compactor {
         }
         let sources = Sources::find(self, container, slots)?;
         let mut dropped = sources.dropped(slots);
-        let whole_groups = sources.whole_groups();
+        let whole_groups = sources.whole_groups(self);
         let mut gathered = sources.gather(self)?;
         let empty = self.new_object(gathered.section.kind);
         if !empty.has_room(&gathered) {
@@ -348,9 +363,16 @@ impl Compactor {
             loaded: Arc::clone(loaded),
             chunk,
         };
-        stored_chunk.base(containers, delta)?;
-        let base = self.reader.chunk(delta.base);
-        let base = base.map_err(|error| ReadError::base(address, delta.base, error))?;
+        let base = stored_chunk.base(containers, delta);
+        let base = base.and_then(|_| {
+            let base = self.reader.chunk(delta.base);
+            base.map_err(|error| ReadError::base(address, delta.base, error))
+        });
+        let base = match base {
+            // Its base may be made good some day: what there is of the chunk must not go.
+            Err(error) if !self.damaged.is_empty() && error.is_damage() => return Ok(()),
+            base => base?,
+        };
         let made = self.reader.undelta(&stored_chunk, &base, stored)?;
         Ok(containers.verify_chunk(loaded, chunk, &made)?)
     }
