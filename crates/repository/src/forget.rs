@@ -22,7 +22,7 @@ impl Repository {
     ) -> Result<(), RepositoryError> {
         self.check_forgettable(snapshots)?;
         let mut sorted = snapshots.to_vec();
-        sorted.sort_by_key(|snapshot| (snapshot.time, snapshot.id));
+        sorted.sort_by_key(|snapshot| snapshot.order());
         for snapshot in sorted {
             list.delete(snapshot, self.store())?;
         }

@@ -46,7 +46,11 @@ pub use export::{ExportError, ExportReport};
 pub use keyring::{KeyInfo, Keyring};
 pub use listing::{ListError, SnapshotTree};
 pub use progress::{Problem, Progress};
-pub use repair::{RepairIndexOptions, RepairIndexReport};
+pub use repair::{
+    Loss, RecoverOptions, RecoverReport, RepairContainersOptions, RepairContainersReport,
+    RepairError, RepairIndexOptions, RepairIndexReport, RepairRemapsOptions, RepairRemapsReport,
+    RepairSnapshotsOptions, RepairSnapshotsReport, RepairedSnapshot, SnapshotOutcome,
+};
 pub use repository::{CreateOptions, PROGRAM, Repository, RepositoryError, RunSettings};
 pub use restore::{Overwrite, RestoreError, RestoreOptions, RestoreReport};
 pub use stats::{Filling, KindFilling, Stats};

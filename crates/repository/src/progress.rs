@@ -100,6 +100,13 @@ impl Progress {
         }
     }
 
+    /// So many files or containers, and bytes, are to be dealt with, beside those that were expected before.
+    pub(crate) fn expect(&self, files: u64, bytes: u64) {
+        Self::add(&self.files_total, files);
+        Self::add(&self.bytes_total, bytes);
+        self.is_total_known.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
     }

@@ -1,25 +1,111 @@
-//! The index again from the containers.
+//! Makes good what can be made good, and says what is lost (docs/design/0020-repair.md).
+//!
+//! Rooms: snapshots without what is lost (`snapshots.rs`, `tree.rs`, `streams.rs`), what is whole of damaged containers
+//! (`containers.rs`), remaps (`remaps.rs`), which chunks are whole (`health.rs`); here, the index again from the
+//! containers.
 //!
 //! What is lost of the index, or damaged, is made good from the metadata of the containers, which
 //! say what is in them: runs that are damaged are replaced, containers that no run covers are taken
 //! in. With `all`, every run is replaced. Nothing else is touched, no snapshot and no container; what
 //! takes the place of a run is durable before that run is deleted.
 
+mod containers;
+mod health;
+mod recover;
+mod remaps;
+mod snapshots;
+mod streams;
+mod tree;
+
+pub use containers::{RepairContainersOptions, RepairContainersReport};
+pub use recover::{RecoverOptions, RecoverReport};
+pub use remaps::{RepairRemapsOptions, RepairRemapsReport};
+pub use snapshots::{
+    RepairSnapshotsOptions, RepairSnapshotsReport, RepairedSnapshot, SnapshotOutcome,
+};
+
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::container::{ContainerId, ContainerSummary, ObjectMetadata};
+use engine::container::{CompactionError, ContainerId, ContainerSummary, ObjectMetadata};
 use engine::format::ObjectError;
 use engine::index::{ObjectsToIndex, RunBuilder, RunSet};
 use engine::object::{ObjectKey, ObjectKind, ObjectStore};
-use engine::restore::{MetadataSink, read_metadata};
+use engine::pipeline::WriteError;
+use engine::restore::{MetadataSink, ReadError, read_metadata};
 
+use crate::config::ConfigError;
 use crate::progress::{Problem, Progress};
 use crate::repository::{Repository, RepositoryError};
 
 /// Containers that can't be read and are named; all are counted.
 const PROBLEMS_TOLD_MAX: usize = 10_000;
+
+/// Why something was not repaired, or not wholly. What there was before is there still.
+#[derive(Debug, thiserror::Error)]
+pub enum RepairError {
+    /// The repository.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    /// What is new can't be stored.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// Something can't be read just now, and may be whole: nobody knows what is lost.
+    #[error("it can't be said what is lost: {0}")]
+    Read(Box<ReadError>),
+    /// What is whole of a container can't be moved.
+    #[error(transparent)]
+    Compaction(#[from] CompactionError),
+    /// A prune took the repair for dead, and may have deleted what it refers to.
+    #[error(
+        "the repair showed no sign of life for so long that a prune took it for dead, so what it wrote last was taken back; run it again"
+    )]
+    TakenForDead,
+    /// Somebody asked for a stop.
+    #[error("interrupted; nothing is worse than before, and the next run goes on")]
+    Interrupted,
+}
+
+impl From<ObjectError> for RepairError {
+    fn from(error: ObjectError) -> Self {
+        RepairError::Repository(error.into())
+    }
+}
+
+impl From<ConfigError> for RepairError {
+    fn from(error: ConfigError) -> Self {
+        RepairError::Repository(error.into())
+    }
+}
+
+/// A file, or a part of a directory, of which something is lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// Its path in the snapshot.
+    pub path: Vec<u8>,
+    /// What is lost, and what becomes of the rest.
+    pub message: String,
+    /// Bytes of a file that can be read.
+    pub bytes_readable: u64,
+    /// Bytes of a file that can't.
+    pub bytes_lost: u64,
+    /// Is it a directory of which entries are lost, rather than a file?
+    pub is_directory: bool,
+    /// Is what is left of a file kept, under another name?
+    pub is_kept: bool,
+}
+
+impl Loss {
+    fn directory(path: &[u8], message: String) -> Self {
+        Self {
+            path: if path.is_empty() { b"/" } else { path }.to_vec(),
+            message,
+            is_directory: true,
+            ..Self::default()
+        }
+    }
+}
 
 /// How the index is to be repaired.
 #[derive(Debug, Clone, Copy, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use engine::container::{ContainerId, SlotSet};
+use engine::container::{ChunkAddress, ContainerId, SlotSet};
 use engine::object::{ObjectId, ObjectKey, ObjectKind};
 use engine::restore::Reader;
 
@@ -124,13 +124,17 @@ impl Pruning<'_> {
     fn rescue(&mut self, condemned: &Condemned, ready: &[&Marker]) -> Result<(), PruneError> {
         let reader = self.reader()?;
         let mut sections: HashMap<ContainerId, SlotSet> = HashMap::new();
-        let mut deltas = Vec::new();
+        let (mut deltas, mut unreadable) = (Vec::new(), Vec::new());
         for object in ready.iter().flat_map(|marker| &marker.objects) {
             self.check()?;
             let key = ObjectKey::new(ObjectKind::Container, *object);
             let metadata = match reader.containers().object(key) {
                 Ok((metadata, _)) => metadata,
                 Err(error) if error.is_missing() => continue,
+                Err(error) if error.is_damage() => {
+                    unreadable.push(*object);
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             };
             for section in metadata.sections {
@@ -143,6 +147,9 @@ impl Pruning<'_> {
         }
         let marks = self.mark_again(&reader, deltas)?;
         let all = condemned.objects();
+        for object in unreadable {
+            nothing_needed_of(&reader, object, &marks, &all)?;
+        }
         let mut compactor = self.repository.engine().compactor()?;
         let mut rescued = 0;
         for (container, there) in &sections {
@@ -197,6 +204,30 @@ impl Pruning<'_> {
         }
         Ok(marker.remove(store)?)
     }
+}
+
+/// An object that can't be read stays as long as somebody needs what it may have held: it may be brought back from a
+/// copy.
+fn nothing_needed_of(
+    reader: &Reader,
+    object: ObjectId,
+    marks: &Marks,
+    condemned: &HashSet<ObjectId>,
+) -> Result<(), PruneError> {
+    let remaps = reader.containers().remaps();
+    let moved = remaps.moved().filter(|(_, place)| *place == object);
+    let containers = moved.map(|(container, _)| container);
+    for container in containers.chain([ContainerId(object)]) {
+        let Some(needed) = marks.of(container) else {
+            continue;
+        };
+        let elsewhere = slots_elsewhere(reader, container, condemned)?;
+        if let Some(slot) = needed.iter().find(|&slot| !elsewhere.contains(slot)) {
+            let address = ChunkAddress { container, slot };
+            return Err(PruneError::Missing { address });
+        }
+    }
+    Ok(())
 }
 
 /// Slots of a container that lie in objects that are not condemned.

@@ -241,7 +241,7 @@ pub fn plan<'a>(
         }
     }
     let planned = groups.into_iter().map(|(key, mut members)| {
-        members.sort_by_key(|snapshot| (snapshot.time, snapshot.id));
+        members.sort_by_key(|snapshot| snapshot.order());
         let reasons = Rules {
             all: snapshots,
             policy,

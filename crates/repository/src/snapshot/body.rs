@@ -41,6 +41,7 @@ mod tag {
     pub const REPLACES: u64 = 28;
     pub const PROTECTED: u64 = 30;
     pub const DISK: u64 = 36;
+    pub const REPAIRED: u64 = 40;
 }
 
 pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, SnapshotError> {
@@ -105,6 +106,9 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, SnapshotError> {
             out.extend_from_slice(&disk.generation_id);
             put_varint(out, u64::from(disk.generation));
         });
+    }
+    if let Some(id) = snapshot.repaired {
+        fields.field(tag::REPAIRED, |out| out.extend_from_slice(&id.0));
     }
     fields.unknown(&snapshot.unknown);
     let mut out = Vec::new();
@@ -241,6 +245,7 @@ pub(super) fn decode(id: ObjectId, body: &[u8]) -> Result<Snapshot, DecodeError>
                 snapshot.replaces = read_list(&mut value, limit, "earlier forms", id_of)?;
             }
             tag::PROTECTED => snapshot.is_protected = true,
+            tag::REPAIRED => snapshot.repaired = Some(ObjectId(value.array()?)),
             _ => {
                 snapshot.unknown.keep(field)?;
                 continue;

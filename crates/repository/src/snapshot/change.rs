@@ -75,16 +75,34 @@ impl Snapshot {
     /// left of the change then; and when the store fails: at least one of the two is there.
     pub fn replace(
         &self,
-        mut changed: Snapshot,
+        changed: Snapshot,
         store: &dyn ObjectStore,
         vault: &Vault,
     ) -> Result<Snapshot, SnapshotError> {
+        let replaced = self.replace_unless(changed, store, vault, &|| Ok(false))?;
+        Ok(replaced.expect("nobody is taken for dead here"))
+    }
+
+    /// The same, unless `is_dead` says, after the new object was written, that its writer was taken for dead: then
+    /// that object is taken back, this one stays, and nothing comes back.
+    ///
+    /// # Errors
+    /// As [`Snapshot::replace`].
+    pub(crate) fn replace_unless(
+        &self,
+        mut changed: Snapshot,
+        store: &dyn ObjectStore,
+        vault: &Vault,
+        is_dead: &dyn Fn() -> Result<bool, ObjectError>,
+    ) -> Result<Option<Snapshot>, SnapshotError> {
         changed.replaces.clone_from(&self.replaces);
         changed.replaces.push(self.id);
         if changed.replaces.len() > REPLACES_MAX {
             changed.replaces.remove(1);
         }
-        changed.write(store, vault)?;
+        if !changed.write_unless(store, vault, is_dead)? {
+            return Ok(None);
+        }
         // Had it been deleted before the new one was there, it would come back by this.
         match store.get_tail(&key_of(self.id), 0) {
             Ok(_) => {}
@@ -95,7 +113,26 @@ impl Snapshot {
             Err(error) => return Err(ObjectError::from(error).into()),
         }
         delete(store, self.id)?;
-        Ok(changed)
+        Ok(Some(changed))
+    }
+
+    /// Stores the snapshot, unless `is_dead` says, after that, that its writer was taken for dead: then it is taken
+    /// back. Says whether it stands.
+    ///
+    /// # Errors
+    /// As [`Snapshot::write`].
+    pub(crate) fn write_unless(
+        &mut self,
+        store: &dyn ObjectStore,
+        vault: &Vault,
+        is_dead: &dyn Fn() -> Result<bool, ObjectError>,
+    ) -> Result<bool, SnapshotError> {
+        self.write(store, vault)?;
+        if is_dead()? {
+            delete(store, self.id)?;
+            return Ok(false);
+        }
+        Ok(true)
     }
 }
 

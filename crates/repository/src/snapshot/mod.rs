@@ -73,6 +73,8 @@ pub struct Snapshot {
     pub is_protected: bool,
     /// The state of a disk that the snapshot is the image of.
     pub disk: Option<DiskState>,
+    /// The damaged snapshot that this one was made from, without what is lost of it.
+    pub repaired: Option<ObjectId>,
     /// Its run was taken for dead before it ended: what it needs may be deleted. Not stored, but found out by
     /// [`Repository::snapshots`](crate::Repository::snapshots).
     pub is_doubtful: bool,
@@ -104,6 +106,7 @@ impl Default for Snapshot {
             replaces: Vec::new(),
             is_protected: false,
             disk: None,
+            repaired: None,
             is_doubtful: false,
             unknown: UnknownFields::default(),
         }
@@ -312,6 +315,13 @@ fn key_of(id: ObjectId) -> ObjectKey {
 }
 
 impl Snapshot {
+    /// What snapshots are ordered by: the oldest comes first, and of those of one time one that was repaired last, for
+    /// all of it can be read.
+    #[must_use]
+    pub fn order(&self) -> (Timestamp, bool, ObjectId) {
+        (self.time, self.repaired.is_some(), self.id)
+    }
+
     /// Stores the snapshot durably: the commit of a backup. Returns the bytes stored.
     ///
     /// The snapshot gets a new random id each time, so that no id is sealed twice; after a
@@ -337,7 +347,7 @@ impl Snapshot {
         Ok(read(store, vault, id)?)
     }
 
-    /// Reads all snapshots, oldest first. One that is damaged, or sealed in an epoch for which
+    /// Reads all snapshots, oldest first, and one that was repaired after the one that it was made from. One that is damaged, or sealed in an epoch for which
     /// there is no secret, is set aside; one that was changed is there once, as it is now; one
     /// that vanishes meanwhile is passed over, unless a changed one takes its place: that is
     /// looked for.
@@ -373,8 +383,7 @@ impl Snapshot {
         }
         list.unreadable.sort_by_key(|unreadable| unreadable.id);
         list.set_replaced_aside();
-        list.snapshots
-            .sort_by_key(|snapshot| (snapshot.time, snapshot.id));
+        list.snapshots.sort_by_key(Snapshot::order);
         Ok(list)
     }
 

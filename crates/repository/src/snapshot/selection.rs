@@ -187,14 +187,14 @@ fn find_id<'a>(list: &'a SnapshotList, prefix: &str) -> Result<&'a Snapshot, Sna
 }
 
 /// The snapshot taken last of those that the filter lets through, but for those of backups that
-/// were interrupted; of several of one instant, the one of the greatest id.
+/// were interrupted; of several of one instant, the last by [`Snapshot::order`].
 #[must_use]
 pub fn latest<'a>(snapshots: &'a [Snapshot], filter: &SnapshotFilter) -> Option<&'a Snapshot> {
     let is_sure = |snapshot: &&Snapshot| !snapshot.is_interrupted && !snapshot.is_doubtful;
     let whole = snapshots.iter().filter(is_sure);
     whole
         .filter(|snapshot| filter.matches(snapshot))
-        .max_by_key(|snapshot| (snapshot.time, snapshot.id))
+        .max_by_key(|snapshot| snapshot.order())
 }
 
 /// What backups left behind that were interrupted after the snapshot `since`, the last one first.

@@ -88,6 +88,7 @@ fn sample() -> Snapshot {
         replaces: Vec::new(),
         is_protected: false,
         disk: None,
+        repaired: None,
         is_doubtful: false,
         unknown: UnknownFields::default(),
     }
@@ -177,13 +178,13 @@ fn a_body_cut_off_never_passes_for_another() {
 #[test]
 fn unknown_fields_are_kept_or_refused() {
     let mut later = golden();
-    later.extend_from_slice(&[40, 2, b'h', b'i']);
+    later.extend_from_slice(&[98, 2, b'h', b'i']);
     let snapshot = body::decode(id("ab"), &later).unwrap();
     assert_eq!(body::encode(&snapshot).unwrap(), later);
     let mut mandatory = golden();
-    mandatory.extend_from_slice(&[41, 0]);
+    mandatory.extend_from_slice(&[99, 0]);
     let error = body::decode(id("ab"), &mandatory).unwrap_err();
-    assert!(error.to_string().contains("41"), "{error}");
+    assert!(error.to_string().contains("99"), "{error}");
 }
 
 #[test]
@@ -505,7 +506,7 @@ prop_compose! {
         (uid, gid) in any::<(u32, u32)>(),
         paths in vec(vec(any::<u8>(), 0..9), 0..4),
         (tags, excludes) in (vec("\\PC{0,9}", 0..4), vec("\\PC{0,9}", 0..4)),
-        (parent, run) in any::<(Option<[u8; 16]>, Option<[u8; 16]>)>(),
+        (parent, run, repaired) in any::<(Option<[u8; 16]>, Option<[u8; 16]>, Option<[u8; 16]>)>(),
         disk in any::<Option<([u8; 16], [u8; 16], u32)>>(),
         (remap_generation, milliseconds, files) in any::<(u64, u64, u64)>(),
         listed in vec((vec(any::<u8>(), 0..9), "\\PC{0,9}"), 0..4),
@@ -538,6 +539,7 @@ prop_compose! {
                 generation_id,
                 generation,
             }),
+            repaired: repaired.map(ObjectId),
             is_doubtful: false,
             unknown: UnknownFields::default(),
         }
@@ -569,4 +571,21 @@ proptest! {
             prop_assert_eq!(body::decode(snapshot.id, &again).unwrap(), read);
         }
     }
+}
+
+#[test]
+fn the_snapshot_that_was_repaired_is_a_field_of_its_own() {
+    let plain = Snapshot::default();
+    let repaired = Snapshot {
+        repaired: Some(id("c4")),
+        ..plain.clone()
+    };
+    let (plain, bytes) = (
+        body::encode(&plain).unwrap(),
+        body::encode(&repaired).unwrap(),
+    );
+    // Tag 40, 16 bytes, at the end.
+    let field = [&[40, 16][..], &id("c4").0].concat();
+    assert_eq!(bytes, [plain, field].concat());
+    assert_eq!(body::decode(repaired.id, &bytes).unwrap(), repaired);
 }
