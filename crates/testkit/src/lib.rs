@@ -6,6 +6,7 @@
 //! * [`conformance`]: what every implementation of a seam must do;
 //! * [`deltas`]: containers of deltas, right ones and wrong ones;
 //! * [`generate`]: bytes from seeds, and versions of them;
+//! * [`s3_server`]: a real S3 server on this machine;
 //! * [`tar`]: tars, honest or lying;
 //! * [`random`]: the numbers behind both.
 //!
@@ -18,6 +19,7 @@ pub mod deltas;
 pub mod generate;
 pub mod mutate;
 pub mod random;
+pub mod s3_server;
 pub mod tar;
 
 pub use crash_disk::{CrashDisk, CrashMode};
