@@ -6,11 +6,12 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use engine::container::{CompressionChoice, CompressionLevel};
 use engine::pipeline::DeltaLevel;
 use engine::rewriting::Rewriting;
+use remote::Location;
 use repository::snapshot::SnapshotFilter;
 
 use crate::commands;
@@ -21,6 +22,10 @@ use crate::units;
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
 /// Least memory of the index, in bytes.
 const INDEX_BYTES_MIN: u64 = engine::index::MEMORY_BYTES_MIN as u64;
+/// Least cache of metadata, in bytes.
+const CACHE_BYTES_MIN: u64 = 16 << 20;
+/// Least bandwidth, in bytes a second: an object of 4 MiB should come through in minutes.
+const RATE_BYTES_MIN: u64 = 16 << 10;
 /// Most threads that make sense.
 const THREADS_MAX: usize = 1024;
 
@@ -57,16 +62,18 @@ First steps:
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArguments {
-    /// The repository's directory
+    /// The repository: a directory, or an address on a server such as s3:BUCKET/PREFIX,
+    /// s3:https://HOST/BUCKET/PREFIX, sftp:USER@HOST:PATH or webdav:https://HOST/PATH
     #[arg(
         short,
         long,
         global = true,
         env = "ONEFOLD_REPO",
         hide_env_values = true,
-        value_name = "DIR"
+        value_name = "REPOSITORY",
+        value_parser = location_parser()
     )]
-    pub repo: Option<PathBuf>,
+    pub repo: Option<Location>,
 
     /// Take what is not given here or by the environment from this profile (see docs/guide/automation.md)
     #[arg(
@@ -142,6 +149,9 @@ pub struct GlobalArguments {
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_index_memory)]
     pub index_memory: Option<usize>,
 
+    #[command(flatten)]
+    pub remote: RemoteArguments,
+
     /// Show what each stage of a backup, restore or check is doing, live and as a table at the end,
     /// and which one is the bottleneck
     #[arg(long, global = true)]
@@ -214,6 +224,58 @@ impl FilterArguments {
                 .collect(),
             tags: self.tags.clone(),
         }
+    }
+}
+
+/// How repositories on servers are used.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Repositories on servers")]
+pub struct RemoteArguments {
+    /// Requests to the server at the same time [default: 8]
+    #[arg(long, global = true, value_name = "COUNT", value_parser = parse_threads)]
+    pub connections: Option<NonZeroUsize>,
+
+    /// Send at most so many bytes a second, such as 2MiB
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_rate)]
+    pub limit_upload: Option<u64>,
+
+    /// Fetch at most so many bytes a second
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_rate)]
+    pub limit_download: Option<u64>,
+
+    /// Keep at most so much metadata of the repository on this machine, below XDG_CACHE_HOME or
+    /// ~/.cache [default: 4GiB]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_cache, conflicts_with = "no_cache")]
+    pub cache_size: Option<u64>,
+
+    /// Keep no metadata on this machine, and use none that is there
+    #[arg(long, global = true)]
+    pub no_cache: bool,
+}
+
+/// Reads where a repository lies.
+fn location_parser() -> impl TypedValueParser<Value = Location> {
+    OsStringValueParser::new().try_map(|text| Location::parse(&text))
+}
+
+fn parse_rate(text: &str) -> Result<u64, String> {
+    let text = text.strip_suffix("/s").unwrap_or(text);
+    match units::parse_bytes(text)? {
+        bytes if bytes < RATE_BYTES_MIN => Err(format!(
+            "at least {} a second are needed",
+            units::bytes(RATE_BYTES_MIN)
+        )),
+        bytes => Ok(bytes),
+    }
+}
+
+fn parse_cache(text: &str) -> Result<u64, String> {
+    match units::parse_bytes(text)? {
+        bytes if bytes < CACHE_BYTES_MIN => Err(format!(
+            "at least {} make sense; --no-cache does without",
+            units::bytes(CACHE_BYTES_MIN)
+        )),
+        bytes => Ok(bytes),
     }
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::hexadecimal;
+use crate::server_view::ServerEvent;
 use crate::stages_view::StageEvent;
 
 /// One line.
@@ -32,6 +33,8 @@ pub enum Event {
         seconds: f64,
         stages: Vec<StageEvent>,
     },
+    /// What was asked of the server that the repository lies on, at the end of a run.
+    Server(ServerEvent),
     /// Something could not be done, and the run goes on.
     Problem {
         #[serde(flatten)]

@@ -12,6 +12,7 @@ use engine::format::ObjectError;
 use engine::object::StoreError;
 use engine::pipeline::WriteError;
 use engine::restore::ReadError;
+use remote::{RemoteError, RemoteErrorKind};
 use repository::config::ConfigError;
 use repository::files::FilesError;
 use repository::keys::KeyError;
@@ -294,6 +295,9 @@ fn of_store(error: &StoreError) -> Verdict {
 }
 
 fn of_storage_io(error: &io::Error) -> Verdict {
+    if let Some(error) = RemoteError::find(error) {
+        return of_remote(error);
+    }
     match error.kind() {
         ErrorKind::PermissionDenied => {
             failed("run onefold as the user who owns the repository, or let this user write to it")
@@ -301,6 +305,21 @@ fn of_storage_io(error: &io::Error) -> Verdict {
         ErrorKind::ReadOnlyFilesystem => failed("the repository's disk can't be written to"),
         ErrorKind::NotFound => failed("is the disk mounted?"),
         _ => failed("is the disk still there, and in order?"),
+    }
+}
+
+fn of_remote(error: &RemoteError) -> Verdict {
+    match error.kind {
+        RemoteErrorKind::Denied => failed(
+            "check the credentials in the environment (AWS_ACCESS_KEY_ID and its like), and what they permit: docs/guide/remote.md lists what onefold needs",
+        ),
+        RemoteErrorKind::Address => failed(
+            "check the address and the region; a bucket must be there before onefold uses it",
+        ),
+        RemoteErrorKind::Unreachable => failed(
+            "check the address, the network and the server; what is already stored is kept, and the same command goes on from there",
+        ),
+        RemoteErrorKind::Other => failed(""),
     }
 }
 

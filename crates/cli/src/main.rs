@@ -14,10 +14,12 @@ mod metrics;
 mod names;
 mod output;
 mod password;
+mod place;
 mod profile;
 mod progress_display;
 mod rate;
 mod selection;
+mod server_view;
 mod session;
 mod source_command;
 mod stages_view;
@@ -72,7 +74,9 @@ fn parsed(words: &[OsString]) -> Result<(Arguments, String), clap::Error> {
 }
 
 fn run(arguments: Arguments, verb: &str, profile: Option<Profile>) -> ExitCode {
-    let global = arguments.global;
+    let mut global = arguments.global;
+    // What is looked at is what the server has.
+    global.remote.no_cache |= matches!(arguments.command, Command::Check(_) | Command::Repair(_));
     let metrics_file = global.metrics_file.clone();
     let mut output = Output::new(global.json, global.quiet, global.verbose > 0)
         .showing_stages(global.stages)
@@ -86,19 +90,16 @@ fn run(arguments: Arguments, verb: &str, profile: Option<Profile>) -> ExitCode {
         output = output.beside_content();
     }
     let output = Arc::new(output);
-    let session = Session {
-        global,
-        output: Arc::clone(&output),
-    };
+    let session = Session::new(global, Arc::clone(&output));
     let clocks = (SystemTime::now(), Instant::now());
     let run = || run_verb(&session, &arguments.command);
     let code = match &profile {
         Some(profile) => {
-            let repository = session.global.repo.as_ref();
+            let repository = session.global.repo.as_ref().map(ToString::to_string);
             let surroundings = Surroundings {
                 profile: &profile.name,
                 verb,
-                repository: repository.and_then(|path| path.to_str()),
+                repository: repository.as_deref(),
             };
             profile.hooks.around(&surroundings, &output, run)
         }
@@ -120,7 +121,9 @@ fn run(arguments: Arguments, verb: &str, profile: Option<Profile>) -> ExitCode {
 }
 
 fn run_verb(session: &Session, command: &Command) -> ExitCode {
-    match commands::run(session, command) {
+    let outcome = commands::run(session, command);
+    session.output.tell_server();
+    match outcome {
         Ok(code) => code,
         Err(error) => {
             let failure = failure::explain(&error);

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use std::os::unix::ffi::OsStrExt;
 
+use remote::Location;
+
 /// `name` with everything escaped that is not a printable character.
 pub fn escaped(name: &[u8]) -> String {
     let mut out = String::with_capacity(name.len());
@@ -26,6 +28,14 @@ pub fn escaped(name: &[u8]) -> String {
 /// A path of this machine, for a message.
 pub fn escaped_path(path: &Path) -> String {
     escaped(path.as_os_str().as_bytes())
+}
+
+/// Where a repository lies, for a message.
+pub fn escaped_location(location: &Location) -> String {
+    match location {
+        Location::Directory(path) => escaped_path(path),
+        Location::Remote(address) => escaped_text(&address.to_string()),
+    }
 }
 
 /// A text that may have come from elsewhere (an error with a file's name in it), for a message:

@@ -10,7 +10,7 @@
 //! errors.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use indicatif::ProgressBar;
 use repository::progress::Problem;
@@ -20,6 +20,7 @@ use serde_json::Value;
 use crate::events::{Event, PathText};
 use crate::failure::Failure;
 use crate::names;
+use crate::server_view::ServerEvent;
 
 /// How people and programs hear of what happens.
 #[derive(Debug)]
@@ -32,6 +33,17 @@ pub struct Output {
     bar: Mutex<Option<ProgressBar>>,
     keeps_summary: bool,
     summary: Mutex<Option<Value>>,
+    /// What was asked of a server so far, if the repository lies on one.
+    server: OnceLock<ServerCounts>,
+}
+
+/// Tells what was asked of a server.
+struct ServerCounts(Box<dyn Fn() -> ServerEvent + Send + Sync>);
+
+impl std::fmt::Debug for ServerCounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ServerCounts")
+    }
 }
 
 impl Output {
@@ -46,6 +58,7 @@ impl Output {
             bar: Mutex::new(None),
             keeps_summary: false,
             summary: Mutex::new(None),
+            server: OnceLock::new(),
         }
     }
 
@@ -136,10 +149,35 @@ impl Output {
         if !self.json {
             return Ok(());
         }
+        // The last line is a summary or an error.
+        if let (Event::Summary(_) | Event::Error { .. }, Some(server)) = (event, self.server.get())
+        {
+            self.write_event(&Event::Server(server.0()))?;
+        }
+        self.write_event(event)
+    }
+
+    fn write_event(&self, event: &Event) -> io::Result<()> {
         if self.is_stdout_content {
             write_json(&mut io::stderr().lock(), event)
         } else {
             write_json(&mut io::stdout().lock(), event)
+        }
+    }
+
+    /// From now on events tell what was asked of a server, at the end of the run.
+    pub fn count_server(&self, counts: impl Fn() -> ServerEvent + Send + Sync + 'static) {
+        let _ = self.server.set(ServerCounts(Box::new(counts)));
+    }
+
+    /// Tells a person what was asked of a server, if they want details.
+    pub fn tell_server(&self) {
+        if let Some(server) = self
+            .server
+            .get()
+            .filter(|_| self.verbose || self.shows_stages)
+        {
+            self.note(&server.0().text());
         }
     }
 

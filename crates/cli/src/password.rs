@@ -72,10 +72,9 @@ pub fn can_ask() -> bool {
     io::stdin().is_terminal() || io::stderr().is_terminal()
 }
 
-/// Asks for the password of an existing repository.
-pub fn ask(repository: &Path) -> anyhow::Result<Password> {
-    let location = names::escaped_path(repository);
-    let prompt = format!("Password of the repository {location}: ");
+/// Asks for the password of an existing repository, as it is shown to a person.
+pub fn ask(shown: &str) -> anyhow::Result<Password> {
+    let prompt = format!("Password of the repository {shown}: ");
     checked(question(&prompt, HINT_PASSWORD_SOURCES)?.into_bytes())
 }
 

@@ -1,12 +1,9 @@
 //! What a run works with: the arguments that all verbs share, the output, and the repository.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use anyhow::Context as _;
-use engine::object::{LocalStore, ObjectKind, ObjectStore, StoreError, TEMPORARY_STALE_AFTER};
+use engine::object::ObjectStore;
+use remote::Location;
 use repository::config::{Encryption, UnverifiedConfig};
 use repository::files::{current_user, host_name};
 use repository::keys::{KeyError, Password, SlotLabel};
@@ -21,6 +18,8 @@ use crate::failure::{self, Failure};
 use crate::names;
 use crate::output::Output;
 use crate::password;
+pub use crate::place::Found;
+use crate::place::Place;
 use crate::units;
 
 /// What all else than the index needs of the memory, in bytes.
@@ -29,41 +28,36 @@ const REST_BYTES_MIN: usize = 16 << 20;
 /// How often a password may be typed.
 const PASSWORD_TRIES: usize = 3;
 
-/// Names in a directory that is laid out for objects, besides those of kinds of objects.
-const LAYOUT_NAMES: [&str; 2] = ["tmp", "lost+found"];
-
 /// What all verbs work with.
 #[derive(Debug)]
 pub struct Session {
     pub global: GlobalArguments,
     pub output: Arc<Output>,
-}
-
-/// What is at the place of a repository.
-pub enum Found {
-    /// A repository.
-    Repository {
-        store: Arc<LocalStore>,
-        config: Box<UnverifiedConfig>,
-    },
-    /// Nothing, or an empty directory: there is room for a repository.
-    Nothing,
-    /// Something else, which must be left alone.
-    Other {
-        /// What, for a person.
-        reason: String,
-    },
+    place: OnceLock<Place>,
 }
 
 impl Session {
-    /// The directory of the repository.
-    pub fn location(&self) -> anyhow::Result<&Path> {
-        match &self.global.repo {
-            Some(path) if !path.as_os_str().is_empty() => Ok(path),
-            _ => Err(Failure::usage("no repository is given")
-                .with_hint("give --repo DIR, or set ONEFOLD_REPO")
-                .into()),
+    /// What all verbs work with.
+    pub fn new(global: GlobalArguments, output: Arc<Output>) -> Self {
+        Self {
+            global,
+            output,
+            place: OnceLock::new(),
         }
+    }
+
+    /// Where the repository lies.
+    pub fn location(&self) -> anyhow::Result<&Location> {
+        let is_given = |location: &&Location| {
+            location
+                .directory()
+                .is_none_or(|path| !path.as_os_str().is_empty())
+        };
+        self.global.repo.as_ref().filter(is_given).ok_or_else(|| {
+            Failure::usage("no repository is given")
+                .with_hint("give --repo REPOSITORY, or set ONEFOLD_REPO")
+                .into()
+        })
     }
 
     /// The settings of this run.
@@ -84,6 +78,9 @@ impl Session {
             settings.memory_bytes = bytes;
         }
         settings.index_memory_bytes = global.index_memory;
+        if let Some(remote) = self.place.get().and_then(Place::remote) {
+            settings.store_threads = Some(remote.store().settings().connections);
+        }
         let rest = settings
             .memory_bytes
             .saturating_sub(global.index_memory.unwrap_or(0));
@@ -101,42 +98,27 @@ impl Session {
         Ok(settings)
     }
 
+    /// The place of the repository.
+    pub fn place(&self) -> anyhow::Result<&Place> {
+        if let Some(place) = self.place.get() {
+            return Ok(place);
+        }
+        let place = Place::open(self.location()?, &self.global.remote)?;
+        let place = self.place.get_or_init(|| place);
+        if let Some(remote) = place.remote() {
+            self.output.count_server(remote.counting());
+        }
+        Ok(place)
+    }
+
     /// Looks what is at the place of the repository, without any password.
     pub fn look(&self) -> anyhow::Result<Found> {
-        let location = self.location()?;
-        let shown = names::escaped_path(location);
-        match fs::metadata(location) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
-            Err(error) => return Err(error).with_context(|| format!("cannot open {shown}")),
-            Ok(metadata) if !metadata.is_dir() => {
-                return Ok(Found::Other {
-                    reason: format!("{shown} is not a directory"),
-                });
-            }
-            Ok(_) => {}
-        }
-        let store = Arc::new(LocalStore::open(location)?);
-        if let Some(config) = Repository::inspect(store.as_ref())? {
-            // What killed runs left half-written a day ago or more. It only takes room: where it
-            // can't be removed (a read-only medium), it stays.
-            let _ = store.remove_stale_temporaries(TEMPORARY_STALE_AFTER);
-            let config = Box::new(config);
-            return Ok(Found::Repository { store, config });
-        }
-        refuse_beheaded(store.as_ref(), location)?;
-        match foreign_name(location).with_context(|| format!("cannot read {shown}"))? {
-            None => Ok(Found::Nothing),
-            Some(name) => Ok(Found::Other {
-                reason: format!(
-                    "{shown} holds other things ('{name}' among them), and no repository"
-                ),
-            }),
-        }
+        self.place()?.look()
     }
 
     /// The repository, which must be there.
-    fn find(&self) -> anyhow::Result<(Arc<LocalStore>, Box<UnverifiedConfig>)> {
-        let shown = names::escaped_path(self.location()?);
+    fn find(&self) -> anyhow::Result<(Arc<dyn ObjectStore>, Box<UnverifiedConfig>)> {
+        let shown = names::escaped_location(self.location()?);
         match self.look()? {
             Found::Repository { store, config } => Ok((store, config)),
             Found::Nothing => Err(no_repository(format!("there is no repository at {shown}"))),
@@ -153,7 +135,7 @@ impl Session {
     /// Opens the repository that was found.
     pub fn open_found(
         &self,
-        store: Arc<LocalStore>,
+        store: Arc<dyn ObjectStore>,
         config: &UnverifiedConfig,
     ) -> anyhow::Result<Repository> {
         let settings = self.settings()?;
@@ -188,7 +170,7 @@ impl Session {
         }
         let mut attempt = 1;
         loop {
-            let password = password::ask(self.location()?)?;
+            let password = password::ask(&names::escaped_location(self.location()?))?;
             match open(Some(&password)) {
                 Err(RepositoryError::Key(KeyError::WrongPassword { .. }))
                     if attempt < PASSWORD_TRIES =>
@@ -208,18 +190,18 @@ impl Session {
         options: &CreateOptions,
     ) -> anyhow::Result<Repository> {
         let location = self.location()?;
-        let store = Arc::new(LocalStore::create(location)?);
+        let store = self.place()?.create()?;
         let options = CreateOptions {
             label: Some(key_label(String::new())),
             ..options.clone()
         };
         let repository = Repository::create(store, password, &options, self.settings()?)?;
         let id = repository.config().id;
-        let shown = names::escaped_path(location);
+        let shown = names::escaped_location(location);
         let is_encrypted = password.is_some();
         self.output.event(&Event::Created {
             repository: id.to_string(),
-            location: location.to_string_lossy().into_owned(),
+            location: location.to_string(),
             is_encrypted,
         })?;
         let manner = if is_encrypted {
@@ -240,12 +222,23 @@ impl Session {
         Ok(repository)
     }
 
+    /// The repository that was just created, opened as later runs open it where it lies on a server: with copies
+    /// of its metadata on this machine.
+    pub fn reopen(&self, created: Repository, password: &Password) -> anyhow::Result<Repository> {
+        if self.place()?.remote().is_none() {
+            return Ok(created);
+        }
+        drop(created);
+        let (store, _) = self.find()?;
+        Ok(Repository::open(store, Some(password), self.settings()?)?)
+    }
+
     /// The password for a new repository: given, or asked for twice.
     pub fn new_password(&self) -> anyhow::Result<Password> {
         match password::given(&self.global)? {
             Some(password) => Ok(password),
             None => {
-                let location = names::escaped_path(self.location()?);
+                let location = names::escaped_location(self.location()?);
                 password::ask_new(
                     &format!("New password for the repository {location}: "),
                     failure::HINT_PASSWORD_SOURCES,
@@ -301,54 +294,4 @@ pub fn no_repository(reason: String) -> anyhow::Error {
             "check --repo or ONEFOLD_REPO (is the disk mounted?); `onefold init` creates a repository",
         )
         .into()
-}
-
-/// A repository whose `config` is gone must not be taken for an empty place.
-fn refuse_beheaded(store: &dyn ObjectStore, location: &Path) -> anyhow::Result<()> {
-    // A key without a `config` is what is left of an `init` that was interrupted.
-    let has_config = location.join(ObjectKind::Config.directory()).exists();
-    let kinds = [
-        ObjectKind::Snapshot,
-        ObjectKind::Container,
-        ObjectKind::Index,
-        ObjectKind::Key,
-    ];
-    for kind in &kinds[..if has_config { 4 } else { 3 }] {
-        let mut count = 0u64;
-        match store.list(*kind, &mut |_, _| count += 1) {
-            Ok(()) => {}
-            Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
-        }
-        if count > 0 {
-            return Err(beheaded(location, count, kind.directory()));
-        }
-    }
-    Ok(())
-}
-
-fn beheaded(location: &Path, count: u64, directory: &str) -> anyhow::Error {
-    let message = format!(
-        "the file `config` of the repository at {} is missing or overwritten ({} in `{directory}`)",
-        names::escaped_path(location),
-        units::counted(count, "object is", "objects are"),
-    );
-    Failure::new(ExitCode::Damaged, message)
-        .with_hint(failure::HINT_CONFIG_DAMAGE)
-        .into()
-}
-
-/// A name in a directory that is none of a repository's, for a person.
-fn foreign_name(directory: &Path) -> std::io::Result<Option<String>> {
-    for entry in fs::read_dir(directory)? {
-        let name = entry?.file_name();
-        let is_ours = LAYOUT_NAMES.iter().any(|ours| name == *ours)
-            || ObjectKind::ALL
-                .iter()
-                .any(|&kind| kind != ObjectKind::Config && name == kind.directory());
-        if !is_ours {
-            return Ok(Some(names::escaped_path(Path::new(&name))));
-        }
-    }
-    Ok(None)
 }

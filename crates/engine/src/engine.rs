@@ -10,8 +10,8 @@ use crate::fingerprint::Fingerprinter;
 use crate::format::{ObjectError, Vault};
 use crate::object::{DiscardingStore, ObjectId, ObjectStore};
 use crate::pipeline::{
-    Cutter, DeltaSettings, FingerprintPool, MemoryShares, ReadingRoom, Stages, StreamChunking,
-    WriteError, Writer,
+    Cutter, DeltaSettings, FingerprintPool, MemoryShares, PUT_THREADS_DEFAULT, ReadingRoom, Stages,
+    StreamChunking, WriteError, Writer,
 };
 use crate::restore::Reader;
 use crate::rewriting::Rewriting;
@@ -32,6 +32,8 @@ pub struct EngineSettings {
     pub threads: usize,
     /// Threads that fetch containers to read them back.
     pub fetch_threads: usize,
+    /// Containers that are put into the store at the same time.
+    pub put_threads: usize,
     /// Total for queues and caches, in bytes.
     pub memory_bytes: usize,
     /// What the index has of it; otherwise as [`MemoryShares::of`] says.
@@ -83,6 +85,7 @@ impl Default for EngineSettings {
             compression: CompressionLevel::DEFAULT.into(),
             threads,
             fetch_threads: threads.max(2),
+            put_threads: PUT_THREADS_DEFAULT,
             memory_bytes: 256 << 20,
             rewriting: Rewriting::Off,
             deltas: None,

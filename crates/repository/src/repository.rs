@@ -11,7 +11,7 @@ use chunking::{Chunker, KeyMaterial, Parameters};
 use engine::container::CompressionChoice;
 use engine::format::ObjectError;
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore, StoreError};
-use engine::pipeline::{DeltaLevel, WriteError};
+use engine::pipeline::{DeltaLevel, PUT_THREADS_DEFAULT, WriteError};
 use engine::rewriting::Rewriting;
 use engine::{Engine, EngineSettings};
 
@@ -134,6 +134,9 @@ pub struct RunSettings {
     pub threads: usize,
     /// Threads that read: files when storing, containers when reading back.
     pub read_threads: usize,
+    /// Objects that are read, or written, at the same time; by default as many as suit a disk. A
+    /// store behind a network gains by more.
+    pub store_threads: Option<usize>,
     /// Total for queues and caches, in bytes.
     pub memory_bytes: usize,
     /// What the index has of it, in bytes: by default 64 MiB, at most a quarter of the total.
@@ -147,6 +150,7 @@ impl Default for RunSettings {
             compression: engine.compression,
             threads: engine.threads,
             read_threads: engine.threads.max(2),
+            store_threads: None,
             memory_bytes: engine.memory_bytes,
             index_memory_bytes: engine.index_memory_bytes,
         }
@@ -303,7 +307,8 @@ impl Repository {
                 structure: config.structure,
                 compression: settings.compression,
                 threads: settings.threads,
-                fetch_threads: settings.read_threads,
+                fetch_threads: settings.store_threads.unwrap_or(settings.read_threads),
+                put_threads: settings.store_threads.unwrap_or(PUT_THREADS_DEFAULT),
                 memory_bytes: settings.memory_bytes,
                 index_memory_bytes: settings.index_memory_bytes,
                 rewriting: config.rewriting,

@@ -13,7 +13,7 @@ const LEVELS: &[&[&str]] = &[
     &["kernels"],
     &["chunking"],
     &["engine"],
-    &["testkit", "repository", "volume"],
+    &["testkit", "repository", "volume", "remote"],
     &["cli", "lab", "python"],
 ];
 

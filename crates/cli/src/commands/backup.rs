@@ -10,6 +10,7 @@ use clap::Args;
 use engine::object::ObjectId;
 use engine::pipeline::DeltaLevel;
 use engine::rewriting::Rewriting;
+use remote::Location;
 use repository::files::{absolute_path, host_name};
 use repository::snapshot::{SnapshotFilter, SnapshotSpec};
 use repository::{
@@ -241,7 +242,7 @@ fn left_behind(report: &BackupReport, is_dry_run: bool) -> String {
 }
 
 fn open_or_create(session: &Session, arguments: &BackupArguments) -> anyhow::Result<Repository> {
-    let shown = names::escaped_path(session.location()?);
+    let shown = names::escaped_location(session.location()?);
     match session.look()? {
         Found::Repository { store, config } => session.open_found(store, &config),
         Found::Other { reason } => Err(no_repository(reason)),
@@ -253,7 +254,8 @@ fn open_or_create(session: &Session, arguments: &BackupArguments) -> anyhow::Res
                 "There is no repository at {shown} yet: creating one."
             ));
             let password = session.new_password()?;
-            session.create(Some(&password), &CreateOptions::default())
+            let created = session.create(Some(&password), &CreateOptions::default())?;
+            session.reopen(created, &password)
         }
     }
 }
@@ -357,7 +359,10 @@ impl BackupArguments {
 
 /// The repository's own directory, which must not be backed up into itself: by the path that was
 /// given, and by the one without symlinks.
-fn repository_directories(location: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn repository_directories(location: &Location) -> anyhow::Result<Vec<PathBuf>> {
+    let Some(location) = location.directory() else {
+        return Ok(Vec::new());
+    };
     let current = std::env::current_dir().context("cannot find out the current directory")?;
     let mut directories = vec![absolute_path(&current, location)];
     // Where that fails, opening the repository has failed before.

@@ -27,7 +27,8 @@ use crate::units;
 Examples:
   onefold -r /mnt/disk/backup init
   onefold -r /mnt/disk/images init --chunk-sizes 16K,64K,256K
-  onefold -r /srv/public init --no-encryption")]
+  onefold -r /srv/public init --no-encryption
+  onefold -r s3:https://s3.example.org/backups/laptop init")]
 pub struct InitArguments {
     /// Let everybody who gets at the repository read all files in it
     #[arg(long, conflicts_with_all = ["password_file", "password_command"])]
@@ -94,12 +95,12 @@ struct ChunkSizes([u32; 3]);
 
 pub fn run(session: &Session, arguments: &InitArguments) -> anyhow::Result<ExitCode> {
     let location = session.location()?;
-    let shown = names::escaped_path(location);
+    let shown = names::escaped_location(location);
     match session.look()? {
         Found::Nothing => {}
         Found::Repository { .. } => {
             return Err(ConfigError::AlreadyExists {
-                location: location.display().to_string(),
+                location: location.to_string(),
             }
             .into());
         }
@@ -122,7 +123,7 @@ pub fn run(session: &Session, arguments: &InitArguments) -> anyhow::Result<ExitC
         .output
         .event(&Event::Summary(Box::new(Summary::Init {
             repository: repository.config().id.to_string(),
-            location: location.to_string_lossy().into_owned(),
+            location: location.to_string(),
             is_encrypted: password.is_some(),
         })))?;
     Ok(ExitCode::Done)

@@ -24,7 +24,7 @@ fn documented(heading: &str) -> Vec<String> {
 
 /// Makes sure that an event has exactly the documented fields.
 #[track_caller]
-fn assert_documented(event: &Value, heading: &str) {
+pub fn assert_documented(event: &Value, heading: &str) {
     let mut expected = documented(heading);
     let mut found: Vec<String> = event.as_object().unwrap().keys().cloned().collect();
     found.retain(|field| field != "event" && field != "command");

@@ -14,6 +14,7 @@ mod listing;
 mod passwords;
 mod profiles;
 mod prune;
+mod remote;
 mod repair;
 mod restore;
 mod sandbox;

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use super::ContainerKind;
 use super::compression::{Decompressor, FrontDecompressor};
 use super::decompress;
 use super::metadata::Section;
@@ -175,9 +176,13 @@ impl ContainerReader {
         loaded: &LoadedSection,
         read: &GroupRead,
     ) -> Result<Vec<u8>, ObjectError> {
-        Ok(self
-            .store
-            .get_range(&loaded.object, read.offset, read.bytes)?)
+        let (object, offset, bytes) = (&loaded.object, read.offset, read.bytes);
+        Ok(match loaded.section.kind {
+            ContainerKind::Metadata => self.store.get_metadata_range(object, offset, bytes)?,
+            ContainerKind::Data | ContainerKind::Deltas => {
+                self.store.get_range(object, offset, bytes)?
+            }
+        })
     }
 
     /// Reads groups of a section, given by ascending index; near ones in one go. Calls `visit`

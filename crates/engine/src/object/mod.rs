@@ -144,6 +144,15 @@ pub trait ObjectStore: Send + Sync {
     /// [`StoreError::Full`] or [`StoreError::Io`]; the object is then not visible, or whole.
     fn put(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError>;
 
+    /// As [`ObjectStore::put`], of metadata that later runs begin with (pages of trees): a store that is far
+    /// away may keep a copy nearby.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::put`].
+    fn put_metadata(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put(key, bytes)
+    }
+
     /// Begins an object that is written in parts, in the memory of a part. Nothing is visible under
     /// `key`, which must be new, before [`ObjectWriter::finish`]; dropped before that, the writer
     /// leaves nothing.
@@ -179,6 +188,20 @@ pub trait ObjectStore: Send + Sync {
     /// [`StoreError::Missing`], [`StoreError::TooShort`], [`StoreError::Io`].
     fn get_range(&self, key: &ObjectKey, offset: u64, length: usize)
     -> Result<Vec<u8>, StoreError>;
+
+    /// As [`ObjectStore::get_range`], of metadata that later runs will want again: a store that is far away
+    /// may keep a copy nearby, and answer by one.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::get_range`].
+    fn get_metadata_range(
+        &self,
+        key: &ObjectKey,
+        offset: u64,
+        length: usize,
+    ) -> Result<Vec<u8>, StoreError> {
+        self.get_range(key, offset, length)
+    }
 
     /// The last bytes of an object, at most `length` of them, and its size.
     ///

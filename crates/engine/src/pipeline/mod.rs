@@ -59,6 +59,7 @@ pub use incoming::IncomingStream;
 pub use memory::{INDEX_BYTES_DEFAULT, MemoryShares};
 pub use ordered::{Emitter, JobSender, OrderedPool, PoolOptions, Results, ordered_pool};
 pub use pending::PendingRecipe;
+pub use put_pool::PUT_THREADS_DEFAULT;
 pub use reading::{Fetching, ReadingRoom, ReadingWork, Reserved};
 pub use reading_beside::Pieces;
 pub use reading_in_order::{InOrderError, InOrderReport, StreamPiece};

@@ -17,11 +17,11 @@ use super::budget::{ByteBudget, Failure, Permit, Stopped, lock};
 use super::index_merging::Merging;
 use super::packer::SealedNote;
 use super::stages::{Stage, Stages};
-use crate::container::SealedContainer;
+use crate::container::{ContainerKind, SealedContainer};
 use crate::object::{ObjectKey, ObjectStore, StoreError};
 
-/// Containers being written at the same time.
-const PUT_THREADS: usize = 3;
+/// Containers being written at the same time, where nobody knows better: enough for a disk.
+pub const PUT_THREADS_DEFAULT: usize = 3;
 
 /// Puts containers into a store in the background.
 #[derive(Debug, Clone)]
@@ -48,12 +48,13 @@ struct Open {
 }
 
 impl PutPool {
-    /// A pool that has at most `memory_bytes` of containers in its hands, or one, and sends a note
-    /// of each when it is durable.
+    /// A pool of `threads` that has at most `memory_bytes` of containers in its hands, or one, and
+    /// sends a note of each when it is durable.
     pub fn start(
         store: &Arc<dyn ObjectStore>,
         notes: &Sender<SealedNote>,
         merging: &Arc<Merging>,
+        threads: usize,
         memory_bytes: usize,
         stages: &Stages,
         failure: &Failure,
@@ -61,9 +62,9 @@ impl PutPool {
         let (queue, containers) = unbounded::<QueuedPut>();
         let budget = ByteBudget::new(memory_bytes);
         failure.watch(&budget);
-        stages.meter(Stage::Put).set_threads(PUT_THREADS);
+        stages.meter(Stage::Put).set_threads(threads);
         let open = Arc::new(Open::default());
-        for number in 0..PUT_THREADS {
+        for number in 0..threads {
             let worker = PutWorker {
                 store: Arc::clone(store),
                 notes: notes.clone(),
@@ -132,10 +133,14 @@ struct PutWorker {
 impl PutWorker {
     /// Puts a container; where there is no room left, a merge of the index gives way first.
     fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
-        match self.store.put(&container.key, &container.bytes) {
-            Err(StoreError::Full { .. }) if self.merging.give_way() => {
+        let put = || match container.section.kind {
+            ContainerKind::Metadata => self.store.put_metadata(&container.key, &container.bytes),
+            ContainerKind::Data | ContainerKind::Deltas => {
                 self.store.put(&container.key, &container.bytes)
             }
+        };
+        match put() {
+            Err(StoreError::Full { .. }) if self.merging.give_way() => put(),
             outcome => outcome,
         }
     }

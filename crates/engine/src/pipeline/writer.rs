@@ -117,6 +117,7 @@ impl Writer {
             engine.store(),
             &notes,
             index_merging.merging(),
+            settings.put_threads.max(1),
             shares.put_bytes,
             stages,
             &failure,

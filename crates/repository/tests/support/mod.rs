@@ -48,6 +48,7 @@ pub fn settings() -> RunSettings {
         compression: CompressionLevel::new(1).expect("zstd has a level 1").into(),
         threads: 1,
         read_threads: 1,
+        store_threads: None,
         memory_bytes: 32 << 20,
         index_memory_bytes: None,
     }
