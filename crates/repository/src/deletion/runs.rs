@@ -320,6 +320,8 @@ struct State {
     run: Run,
     /// The object that stands for it; none once it has ended.
     object: Option<ObjectId>,
+    /// Earlier ones that could not be deleted.
+    left: Vec<ObjectId>,
     shown: Instant,
 }
 
@@ -361,6 +363,7 @@ impl Registration {
                 state: Mutex::new(State {
                     run,
                     object: Some(id),
+                    left: Vec::new(),
                     shown: Instant::now(),
                 }),
             }),
@@ -417,17 +420,28 @@ impl Shared {
         write_document(self.store.as_ref(), &self.vault, key, &state.run.encode())?;
         state.object = Some(object);
         state.shown = Instant::now();
-        // The new one is there before the old one goes: at no time is there none.
-        self.store
-            .delete(&ObjectKey::new(ObjectKind::Run, before))?;
+        // The new one is there before the old one goes: at no time is there none. An old one that stays (the
+        // store may let nobody delete) says less than the new one, and harms nobody.
+        state.left.push(before);
+        let _ = self.delete_left(state);
+        Ok(())
+    }
+
+    /// Deletes what stands no more for the run.
+    fn delete_left(&self, state: &mut State) -> Result<(), ObjectError> {
+        while let Some(object) = state.left.last() {
+            let key = ObjectKey::new(ObjectKind::Run, *object);
+            self.store.delete(&key)?;
+            state.left.pop();
+        }
         Ok(())
     }
 
     fn end(&self) -> Result<(), ObjectError> {
         let mut state = self.state();
         if let Some(object) = state.object.take() {
-            self.store
-                .delete(&ObjectKey::new(ObjectKind::Run, object))?;
+            state.left.push(object);
+            self.delete_left(&mut state)?;
         }
         Ok(())
     }
@@ -474,6 +488,34 @@ mod tests {
         assert_eq!(listed().into_keys().collect::<Vec<_>>(), [run.id()]);
         drop(run);
         assert!(listed().is_empty());
+    }
+
+    #[test]
+    fn earlier_signs_that_stayed_go_at_the_end() {
+        let store: Arc<dyn ObjectStore> = Arc::new(MemoryStore::new());
+        let vault = vault();
+        let run = Registration::begin(&store, &vault, RunKind::Writer, "here").unwrap();
+        // As when the store would not delete them.
+        for number in 0..3 {
+            let mut state = run.shared.state();
+            let before = state.object.unwrap();
+            run.shared.show_now(&mut state).unwrap();
+            assert!(state.left.is_empty());
+            let key = ObjectKey::new(ObjectKind::Run, before);
+            store.put(&key, b"still there").unwrap();
+            state.left.push(before);
+            drop(state);
+            let mut there = 0;
+            store.list(ObjectKind::Run, &mut |_, _| there += 1).unwrap();
+            assert_eq!(
+                there, 2,
+                "after sign {number}, earlier ones were tried again"
+            );
+        }
+        run.end().unwrap();
+        let mut there = 0;
+        store.list(ObjectKind::Run, &mut |_, _| there += 1).unwrap();
+        assert_eq!(there, 0);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A store in memory with something that is asked, or done, before each change and each read.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
@@ -12,6 +13,17 @@ pub struct Hooked {
     store: Arc<MemoryStore>,
     before_change: Box<dyn Fn() -> bool + Send + Sync>,
     before_read: Box<dyn Fn(&ObjectKey) + Send + Sync>,
+    may_delete: bool,
+}
+
+/// Takes objects, and lets nobody delete one: a bucket whose rules are like that.
+pub fn append_only(medium: &Arc<MemoryStore>) -> Arc<Hooked> {
+    Arc::new(Hooked {
+        store: Arc::clone(medium),
+        before_change: Box::new(|| true),
+        before_read: Box::new(|_| ()),
+        may_delete: false,
+    })
 }
 
 /// Takes so many changes, and then none any more: what a process leaves that dies.
@@ -21,6 +33,7 @@ pub fn dying(medium: &Arc<MemoryStore>, changes: i64) -> Arc<Hooked> {
         store: Arc::clone(medium),
         before_change: Box::new(move || left.fetch_sub(1, Ordering::SeqCst) > 0),
         before_read: Box::new(|_| ()),
+        may_delete: true,
     })
 }
 
@@ -41,6 +54,7 @@ pub fn watched(
                 then();
             }
         }),
+        may_delete: true,
     }
 }
 
@@ -106,6 +120,14 @@ impl ObjectStore for Hooked {
 
     fn delete(&self, key: &ObjectKey) -> Result<(), StoreError> {
         self.change(key)?;
+        if !self.may_delete {
+            return Err(StoreError::Io {
+                action: "delete",
+                subject: key.to_string(),
+                location: self.location(),
+                source: ErrorKind::PermissionDenied.into(),
+            });
+        }
         self.store.delete(key)
     }
 }
