@@ -186,6 +186,50 @@ fn what_is_wrong_with_a_server_is_told() {
 }
 
 #[test]
+fn restoring_a_file_reads_little_else() {
+    let Some(remote) = Remote::new() else {
+        return;
+    };
+    const LARGE_BYTES: usize = 20 << 20;
+    for number in 0..200 {
+        let name = format!("tree/many/{number}");
+        remote
+            .sandbox
+            .write(&name, &noise(20_000 + number, number as u64));
+    }
+    remote.sandbox.write("tree/large", &noise(LARGE_BYTES, 9));
+    remote.ok(&["init", "--no-encryption"]);
+    remote.ok(&["backup", "tree"]);
+    let restore = |name: &str, out: &str| {
+        let from = format!("latest:{}", remote.sandbox.text(name));
+        let run = remote.run(&["restore", "--json", &from, out]).expect(0);
+        let restored = fs::read(remote.sandbox.path(out)).or_else(|_| {
+            let name = name.rsplit('/').next().unwrap();
+            fs::read(remote.sandbox.path(out).join(name))
+        });
+        assert!(restored.unwrap() == fs::read(remote.sandbox.path(name)).unwrap());
+        let events = run.events();
+        let server = events
+            .iter()
+            .find(|event| event["event"] == "server")
+            .unwrap();
+        let number = |field: &str| server[field].as_u64().unwrap();
+        (number("requests"), number("read_bytes"))
+    };
+    let group_bytes = 1 << 20;
+    let (requests, bytes) = restore("tree/many/77", "small");
+    assert!(requests <= 8, "{requests} requests");
+    assert!(bytes <= group_bytes + (64 << 10), "{bytes} bytes");
+    let (_, bytes) = restore("tree/large", "large");
+    assert!(bytes < LARGE_BYTES as u64 * 3 / 2, "{bytes} bytes");
+    // From another machine, which has no copies yet.
+    fs::remove_dir_all(remote.sandbox.path("cache")).unwrap();
+    let (requests, bytes) = restore("tree/many/78", "elsewhere");
+    assert!(requests <= 14, "{requests} requests");
+    assert!(bytes <= 2 * group_bytes, "{bytes} bytes");
+}
+
+#[test]
 fn other_things_are_left_alone() {
     let Some(remote) = Remote::new() else {
         return;

@@ -181,6 +181,33 @@ fn what_is_gone_from_the_server_is_gone_here() {
 }
 
 #[test]
+fn copies_by_others_of_what_is_gone_do_not_count() {
+    let place = Place::new();
+    for kind in [ObjectKind::Index, ObjectKind::Remap, ObjectKind::Container] {
+        let gone = key(kind, 1);
+        let (slow, quick) = (place.store(), place.store());
+        place.server.put(&gone, &[1; 100]).unwrap();
+        list(&slow, kind);
+        place.server.remove_raw(&gone);
+        list(&quick, kind);
+        // It had read it before that, and keeps it only now.
+        slow.directory.keep(&gone, Piece::Whole, 0, 100, &[1; 100]);
+        assert!(quick.get_tail(&gone, 10).unwrap_err().is_missing());
+        assert!(
+            quick
+                .get_metadata_range(&gone, 0, 10)
+                .unwrap_err()
+                .is_missing()
+        );
+        assert!(quick.get(&gone, 100).unwrap_err().is_missing());
+        if kind != ObjectKind::Container {
+            let new = place.store();
+            assert!(new.get(&gone, 100).unwrap_err().is_missing());
+        }
+    }
+}
+
+#[test]
 fn who_is_at_work_is_never_answered_from_here() {
     let place = Place::new();
     let store = place.store();
