@@ -87,15 +87,14 @@ pub struct CheckReport {
     pub damaged_containers: Vec<ObjectId>,
 }
 
-const SNAPSHOT_LOST: &str = "this snapshot can't be restored; others are not affected";
-const CONTAINER_DAMAGED: &str = "files with chunks in this container can't be restored whole from the snapshots there are; once it is set aside, new backups store the chunks again";
-const DELTAS_LOST: &str = "files with these chunks can't be restored whole from the snapshots there are; once the container is set aside, new backups store them again";
+const SNAPSHOT_LOST: &str = "this snapshot can't be restored, others are not affected; `onefold recover` finds its directories";
+const CONTAINER_DAMAGED: &str = "files with chunks in this container can't be restored whole from the snapshots there are; `onefold repair containers` moves what is whole of it, and new backups store the rest again";
+const DELTAS_LOST: &str = "files with these chunks can't be restored whole from the snapshots there are; `onefold repair snapshots` makes snapshots without them";
 const INDEX_DAMAGED: &str = "no data is lost; `onefold repair index` makes it good, and until then backups may store some chunks again";
 const SLOT_DAMAGED: &str =
     "the password of this slot no longer opens the repository; other slots do";
-const FILE_DAMAGED: &str = "this file can't be restored whole from this snapshot";
-const DIRECTORY_DAMAGED: &str =
-    "this directory and what is below it can't be restored from this snapshot";
+const FILE_DAMAGED: &str = "this file can't be restored whole from this snapshot; `onefold repair snapshots` makes one without it";
+const DIRECTORY_DAMAGED: &str = "this directory and what is below it can't be restored from this snapshot; `onefold repair snapshots` makes one of the rest";
 
 /// A check while it runs.
 struct Check<'a> {

@@ -248,6 +248,59 @@ fn what_is_stored_elsewhere_as_well_is_whole_again() {
 }
 
 #[test]
+fn files_that_are_stored_again_are_whole_again_where_nothing_is_known_of_their_chunks() {
+    let fixture = Fixture::new(true);
+    let store = Arc::new(fixture.store.fork());
+    for (number, key) in fixture
+        .containers(ContainerKind::Data)
+        .into_iter()
+        .enumerate()
+    {
+        match number % 2 {
+            0 => drop(store.remove_raw(&key)),
+            _ => drop(store.corrupt(&key, |object| object.truncate(object.len() / 2))),
+        }
+    }
+    let repository = open(&store);
+    repository
+        .repair_containers(&RepairContainersOptions::default(), &Progress::default())
+        .unwrap();
+    let options = BackupOptions {
+        force: true,
+        ..backup_options()
+    };
+    let sources = [fixture.source.root().to_owned()];
+    repository
+        .backup(&sources, &options, &Progress::default())
+        .unwrap();
+    let report = repair_snapshots(&repository, &forgetting());
+    let latest = &report.snapshots[1];
+    assert_eq!(latest.id, fixture.latest().snapshot.id);
+    assert!(
+        latest.files_relinked > 0 && latest.losses.is_empty(),
+        "{latest:?}"
+    );
+    // Files that have changed since are lost, and no others.
+    let first = &report.snapshots[0];
+    assert!(first.files_relinked > 0 && !first.losses.is_empty());
+    let (old, new) = (&fixture.saved[0].files, &fixture.latest().files);
+    for loss in &first.losses {
+        let path = std::str::from_utf8(&loss.path).unwrap();
+        let name = std::path::Path::new(path)
+            .strip_prefix(fixture.source.root())
+            .unwrap();
+        assert_ne!(old.get(name), new.get(name), "{path}");
+    }
+    let list = repository.snapshots().unwrap().snapshots;
+    let whole = list.iter().find(|it| Some(it.id) == latest.new).unwrap();
+    let picture = &fixture.latest().picture;
+    check_restore(&repository, whole, fixture.source.root(), picture).unwrap();
+    repository.prune(&eager(), &Progress::default()).unwrap();
+    let checked = check(&repository);
+    assert_eq!(checked.problem_count, 0, "{:?}", checked.problems);
+}
+
+#[test]
 fn parts_are_kept_with_zeros_for_the_rest() {
     let (fixture, store, _) = damaged();
     let repository = open(&store);

@@ -206,6 +206,12 @@ impl Repairing<'_> {
         let keep_parts = self.options.keep_parts;
         let mut trees = TreeRepair::new(&reader, health, &fingerprinter, self.progress, keep_parts);
         for snapshot in &list.snapshots {
+            self.show_life()?;
+            trees.is_whole(&snapshot.root, false)?;
+        }
+        let roots: Vec<_> = list.snapshots.iter().map(|it| &it.root).collect();
+        trees.find_same(&roots)?;
+        for snapshot in &list.snapshots {
             let wanted = &self.options.snapshots;
             if wanted.is_empty() || wanted.contains(&snapshot.id) {
                 self.show_life()?;

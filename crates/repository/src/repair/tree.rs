@@ -7,15 +7,16 @@
 //! Method: a first pass finds out which directories are whole with all below them, each once, whatever number of
 //! snapshots share it. Those keep their pages. A second pass makes the others again. A chunk that is lost where a
 //! recipe says is looked for by its full fingerprint, which its container's metadata names; a file made up so must have
-//! the check value that it had when it was backed up.
+//! the check value that it had when it was backed up. A file of that size and check value in whatever snapshot has the
+//! same content: where it is whole, its recipe serves, whatever is known of the lost chunks.
 //!
 //! Memory: a hash of 16 bytes a directory, the runs of one file, and a page for each level of the deepest path.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use engine::container::{ChunkAddress, Slot};
-use engine::fingerprint::{Fingerprint, Fingerprinter};
+use engine::fingerprint::{CheckValue, Fingerprint, Fingerprinter};
 use engine::pipeline::{PendingRecipe, Writer};
 use engine::recipe::{ContainerTable, Recipe, Run, RunJoiner};
 use engine::restore::{ReadError, Reader};
@@ -49,6 +50,9 @@ pub(super) struct TreeRepair<'a> {
     progress: &'a Progress,
     fingerprinter: Arc<Fingerprinter>,
     keep_parts: bool,
+    /// Size and check value of files that are not whole, and recipes of whole ones that are the same.
+    wanted: HashSet<(u64, CheckValue)>,
+    same: HashMap<(u64, CheckValue), Recipe>,
     /// Directories that were looked at, and whether all below them is whole: strictly, and otherwise.
     seen: [HashMap<[u8; 16], bool>; 2],
     /// Where lost chunks are stored elsewhere.
@@ -108,6 +112,8 @@ impl<'a> TreeRepair<'a> {
             progress,
             fingerprinter: Arc::clone(fingerprinter),
             keep_parts,
+            wanted: HashSet::new(),
+            same: HashMap::new(),
             seen: Default::default(),
             elsewhere: HashMap::new(),
         }
@@ -142,6 +148,8 @@ impl<'a> TreeRepair<'a> {
                 Some(Ok(entry)) if entry.kind == EntryKind::File => {
                     if !self.is_file_whole(&entry, is_strict)? {
                         top.is_whole = false;
+                        let check = entry.check.map(|check| (entry.size, check));
+                        self.wanted.extend(check.filter(|_| !is_strict));
                     }
                 }
                 Some(Ok(_)) => {}
@@ -160,6 +168,43 @@ impl<'a> TreeRepair<'a> {
                 }
             }
         }
+    }
+
+    /// Looks in these trees for whole files that are the same as those that were found not to be whole. What lies in
+    /// condemned objects does not count: new snapshots must not rest on it.
+    pub fn find_same(&mut self, roots: &[&Recipe]) -> Result<(), RepairError> {
+        let mut visited = HashSet::new();
+        let mut waiting: Vec<Recipe> = roots.iter().copied().cloned().collect();
+        while let Some(recipe) = waiting.pop() {
+            if self.wanted.len() == self.same.len() {
+                break;
+            }
+            if !visited.insert(hash_of(&recipe)) {
+                continue;
+            }
+            self.check_stop()?;
+            for entry in DirectoryEntries::new(self.reader, &recipe, b"") {
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(ListError::Read { error, .. }) => {
+                        unless_damaged(error)?;
+                        break;
+                    }
+                    Err(_) => break,
+                };
+                if entry.kind == EntryKind::Directory {
+                    waiting.push(entry.content);
+                    continue;
+                }
+                let Some(check) = entry.check else { continue };
+                let key = (entry.size, check);
+                let is_wanted = self.wanted.contains(&key) && !self.same.contains_key(&key);
+                if is_wanted && self.is_file_whole(&entry, true)? {
+                    self.same.insert(key, entry.content);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn look(&self, recipe: &Recipe, path: Vec<u8>, is_strict: bool) -> Result<Looked, RepairError> {
@@ -184,7 +229,7 @@ impl<'a> TreeRepair<'a> {
         &self,
         recipe: &Recipe,
         is_strict: bool,
-    ) -> Result<Option<(u64, engine::fingerprint::CheckValue)>, RepairError> {
+    ) -> Result<Option<(u64, CheckValue)>, RepairError> {
         let (mut is_whole, mut failure) = (true, None);
         let mut note = |_: &Run, located: Option<&engine::restore::LocatedRun>| {
             if let Some(located) = located.filter(|_| is_whole) {
@@ -338,6 +383,12 @@ impl<'a> TreeRepair<'a> {
         writer: &mut Writer,
         left: &mut LeftOfTree,
     ) -> Result<Option<Entry>, RepairError> {
+        let same = entry.check.map(|check| (entry.size, check));
+        if let Some(recipe) = same.and_then(|same| self.same.get(&same)) {
+            entry.content = recipe.clone();
+            left.files_relinked += 1;
+            return Ok(Some(entry));
+        }
         let mut pieces = Vec::new();
         self.pieces(&entry.content, writer, &mut pieces)?;
         let Left { runs, lost_bytes } = joined(pieces);
