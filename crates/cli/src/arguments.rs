@@ -190,6 +190,7 @@ pub enum Command {
     Stats(commands::stats::StatsArguments),
     Check(commands::check::CheckArguments),
     Repair(commands::repair::RepairArguments),
+    Recover(commands::recover::RecoverArguments),
     Volume(commands::volume::VolumeArguments),
     Completions(commands::completions::CompletionsArguments),
     Man(commands::man::ManArguments),

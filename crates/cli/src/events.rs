@@ -12,6 +12,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::hexadecimal;
+use crate::repair_events::{
+    RecoverSummary, RepairContainersSummary, RepairRemapsSummary, RepairSnapshotsSummary,
+    RepairedEvent,
+};
 use crate::server_view::ServerEvent;
 use crate::stages_view::StageEvent;
 
@@ -53,6 +57,8 @@ pub enum Event {
         tags: Vec<String>,
         is_protected: bool,
     },
+    /// A snapshot that was looked at (of `repair snapshots`, and of `repair containers` where something is lost).
+    Repaired(RepairedEvent),
     /// What becomes of a snapshot (of `forget`).
     Decision(Box<DecisionEvent>),
     /// A key slot (of `key list`).
@@ -340,6 +346,10 @@ pub enum Summary {
         is_dry_run: bool,
         seconds: f64,
     },
+    RepairSnapshots(RepairSnapshotsSummary),
+    RepairContainers(RepairContainersSummary),
+    RepairRemaps(RepairRemapsSummary),
+    Recover(RecoverSummary),
     VolumeCreate {
         volume: String,
         size_bytes: u64,

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 
 use engine::format::ObjectError;
-use engine::object::StoreError;
+use engine::object::{ObjectKind, StoreError};
 use engine::pipeline::WriteError;
 use engine::restore::ReadError;
 use remote::{RemoteError, RemoteErrorKind};
@@ -20,7 +20,7 @@ use repository::prune::PruneError;
 use repository::snapshot::SnapshotError;
 use repository::tar::TarError;
 use repository::{
-    BackupError, DiffError, DumpError, ExportError, ListError, RepositoryError,
+    BackupError, DiffError, DumpError, ExportError, ListError, RepairError, RepositoryError,
     RestoreError,
 };
 
@@ -140,6 +140,7 @@ fn judge(error: &(dyn Error + 'static)) -> Option<Verdict> {
     None.or_else(|| error.downcast_ref().map(of_repository))
         .or_else(|| error.downcast_ref().map(of_backup))
         .or_else(|| error.downcast_ref().map(of_prune))
+        .or_else(|| error.downcast_ref().map(of_repair))
         .or_else(|| error.downcast_ref().map(of_restore))
         .or_else(|| error.downcast_ref().map(of_list))
         .or_else(|| error.downcast_ref().map(of_dump))
@@ -278,6 +279,9 @@ fn of_snapshot(error: &SnapshotError) -> Verdict {
 fn of_object(error: &ObjectError) -> Verdict {
     match error {
         ObjectError::Store(error) => of_store(error),
+        ObjectError::Corrupt { key, .. } if key.kind == ObjectKind::Remap => {
+            damaged("`onefold repair remaps` makes it again from the containers")
+        }
         ObjectError::Corrupt { .. } => damaged(HINT_DAMAGE),
         ObjectError::UnknownEpoch { .. } => failed("open the repository with another password"),
     }
@@ -377,10 +381,23 @@ fn of_prune(error: &PruneError) -> Verdict {
         | PruneError::Unreadable { .. }
         | PruneError::UnreadableSnapshot { .. }
         | PruneError::Missing { .. } => damaged(
-            "nothing was deleted that is not known to be unneeded; `onefold check` names the damage, and a snapshot that is lost can be forgotten",
+            "nothing was deleted that is not known to be unneeded; `onefold check` names the damage, and `onefold repair snapshots --forget` puts what is left in the place of damaged snapshots",
         ),
         PruneError::AtWork { .. } => failed("try again when it has ended"),
         PruneError::Interrupted => verdict(ExitCode::Interrupted, ""),
+    }
+}
+
+fn of_repair(error: &RepairError) -> Verdict {
+    match error {
+        RepairError::Repository(error) => of_repository(error),
+        RepairError::Write(error) => of_write(error),
+        RepairError::Read(error) => of_read(error),
+        RepairError::Compaction(_) => {
+            damaged("nothing was changed; `onefold check --read-data` names the damage")
+        }
+        RepairError::TakenForDead => failed("run it again"),
+        RepairError::Interrupted => verdict(ExitCode::Interrupted, ""),
     }
 }
 

@@ -18,6 +18,7 @@ mod place;
 mod profile;
 mod progress_display;
 mod rate;
+mod repair_events;
 mod selection;
 mod server_view;
 mod session;

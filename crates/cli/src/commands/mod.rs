@@ -16,6 +16,7 @@ pub mod ls;
 pub mod man;
 pub mod protect;
 pub mod prune;
+pub mod recover;
 pub mod repair;
 pub mod restore;
 pub mod snapshots;
@@ -49,6 +50,7 @@ pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Stats(arguments) => stats::run(session, arguments),
         Command::Check(arguments) => check::run(session, arguments),
         Command::Repair(arguments) => repair::run(session, arguments),
+        Command::Recover(arguments) => recover::run(session, arguments),
         Command::Volume(arguments) => volume::run(session, arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),

@@ -1,9 +1,13 @@
 //! `onefold repair`: makes good what can be made good.
 
+mod containers;
+mod remaps;
+mod snapshots;
+
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use repository::{RepairIndexOptions, RepairIndexReport};
+use repository::{RepairError, RepairIndexOptions, RepairIndexReport};
 
 use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
@@ -12,11 +16,17 @@ use crate::progress_display::{Items, watch};
 use crate::session::Session;
 use crate::units;
 
-/// Make good what is lost or damaged beside the data
+/// Make good what can be made good, and say what is lost
+///
+/// Nothing that can be read is lost by a repair, and each may be stopped, or die, at any moment: run it again. With
+/// --dry-run each says what it would do. What to do when, by the message of `check`: docs/guide/repair.md.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  onefold repair index")]
+  onefold repair remaps                 in this order, where everything may be damaged
+  onefold repair index
+  onefold repair containers
+  onefold repair snapshots --dry-run")]
 pub struct RepairArguments {
     #[command(subcommand)]
     what: What,
@@ -26,6 +36,20 @@ pub struct RepairArguments {
 #[derive(Debug, Subcommand)]
 enum What {
     Index(RepairIndexArguments),
+    Snapshots(snapshots::RepairSnapshotsArguments),
+    Containers(containers::RepairContainersArguments),
+    Remaps(remaps::RepairRemapsArguments),
+}
+
+/// What an interrupted repair leaves.
+const NO_WORSE: &str = "nothing is worse than before; run it again";
+
+/// A report, or the interruption.
+fn unless_stopped<T>(outcome: Result<T, RepairError>) -> anyhow::Result<T> {
+    match outcome {
+        Err(RepairError::Interrupted) => Err(interrupt::interrupted(NO_WORSE)),
+        outcome => Ok(outcome?),
+    }
 }
 
 /// Build the index again from the containers
@@ -51,7 +75,15 @@ struct RepairIndexArguments {
 }
 
 pub fn run(session: &Session, arguments: &RepairArguments) -> anyhow::Result<ExitCode> {
-    let What::Index(arguments) = &arguments.what;
+    match &arguments.what {
+        What::Index(arguments) => run_index(session, arguments),
+        What::Snapshots(arguments) => snapshots::run(session, arguments),
+        What::Containers(arguments) => containers::run(session, arguments),
+        What::Remaps(arguments) => remaps::run(session, arguments),
+    }
+}
+
+fn run_index(session: &Session, arguments: &RepairIndexArguments) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let repository = session.open()?;
     let options = RepairIndexOptions {

@@ -93,7 +93,7 @@ fn print_table(session: &Session, snapshots: &[Snapshot], total: usize) -> anyho
     }
     for snapshot in snapshots.iter().filter(|snapshot| snapshot.is_doubtful) {
         session.output.note(&format!(
-            "? {} is doubtful: its backup was taken for dead by a prune; `onefold check` tells whether all of it is there",
+            "? {} is doubtful: its backup was taken for dead by a prune; `onefold repair snapshots` looks whether all of it is there, and clears the doubt",
             snapshot.id.short(),
         ));
     }

@@ -23,6 +23,7 @@ pub struct SnapshotEvent {
     is_partial: bool,
     is_interrupted: bool,
     is_doubtful: bool,
+    repaired: Option<String>,
     is_protected: bool,
     errors: u64,
     error_list: Vec<ListedError>,
@@ -65,6 +66,7 @@ impl SnapshotEvent {
             is_partial: !snapshot.errors.is_empty(),
             is_interrupted: snapshot.is_interrupted,
             is_doubtful: snapshot.is_doubtful,
+            repaired: snapshot.repaired.map(|id| id.to_string()),
             is_protected: snapshot.is_protected,
             errors: snapshot.errors.count,
             error_list: errors

@@ -104,6 +104,24 @@ fn lists_are_documented() {
 }
 
 #[test]
+fn repairs_are_documented() {
+    let sandbox = Sandbox::with_repository();
+    sandbox.backup_tree();
+    let verbs = ["snapshots", "containers", "remaps", "index"];
+    for verb in verbs {
+        let events = sandbox.events(&["repair", verb]);
+        let summary = of_kind(&events, "summary");
+        assert_eq!(summary["command"], format!("repair_{verb}"));
+        assert_documented(summary, &format!("summary of repair_{verb}"));
+        if verb == "snapshots" {
+            assert_documented(of_kind(&events, "repaired"), "repaired");
+        }
+    }
+    let events = sandbox.events(&["recover"]);
+    assert_documented(of_kind(&events, "summary"), "summary of recover");
+}
+
+#[test]
 fn keys_are_documented() {
     let sandbox = Sandbox::new();
     let verbs: [(&[&str], &str); 4] = [
