@@ -59,7 +59,7 @@ First steps:
   onefold -r /mnt/disk/backup restore latest:/home/me/documents /tmp/documents";
 
 /// What every verb takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArguments {
     /// The repository: a directory, or an address on a server such as s3:BUCKET/PREFIX,
@@ -167,6 +167,10 @@ pub struct GlobalArguments {
         value_parser = parse_compression
     )]
     pub compression: Option<CompressionChoice>,
+
+    /// The variable that may hold the password, if it is not ONEFOLD_PASSWORD: of a second repository.
+    #[arg(skip)]
+    pub password_variable: Option<&'static str>,
 }
 
 /// What to do: one verb.
@@ -181,6 +185,7 @@ pub enum Command {
     Export(commands::export::ExportArguments),
     Import(commands::import::ImportArguments),
     Diff(commands::diff::DiffArguments),
+    Copy(commands::copy::CopyArguments),
     Forget(commands::forget::ForgetArguments),
     Prune(commands::prune::PruneArguments),
     Tag(commands::tag::TagArguments),
@@ -255,7 +260,8 @@ pub struct RemoteArguments {
 }
 
 /// Reads where a repository lies.
-fn location_parser() -> impl TypedValueParser<Value = Location> {
+/// Where a repository lies.
+pub fn location_parser() -> impl TypedValueParser<Value = Location> {
     OsStringValueParser::new().try_map(|text| Location::parse(&text))
 }
 

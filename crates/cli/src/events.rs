@@ -59,6 +59,12 @@ pub enum Event {
     },
     /// A snapshot that was looked at (of `repair snapshots`, and of `repair containers` where something is lost).
     Repaired(RepairedEvent),
+    /// What became of a snapshot (of `copy`).
+    Copied {
+        snapshot: String,
+        copy: Option<String>,
+        is_new: bool,
+    },
     /// What becomes of a snapshot (of `forget`).
     Decision(Box<DecisionEvent>),
     /// A key slot (of `key list`).
@@ -260,6 +266,21 @@ pub enum Summary {
         seconds: f64,
     },
     Import(ImportSummary),
+    Copy {
+        copied: u64,
+        there: u64,
+        failed: u64,
+        unreadable: u64,
+        is_cut_again: bool,
+        files: u64,
+        files_kept: u64,
+        directories_kept: u64,
+        bytes_read: u64,
+        bytes_new: u64,
+        bytes_stored: u64,
+        containers_read: u64,
+        seconds: f64,
+    },
     Diff {
         before: String,
         after: String,

@@ -20,8 +20,8 @@ use repository::prune::PruneError;
 use repository::snapshot::SnapshotError;
 use repository::tar::TarError;
 use repository::{
-    BackupError, DiffError, DumpError, ExportError, ListError, RepairError, RepositoryError,
-    RestoreError,
+    BackupError, CopyError, DiffError, DumpError, ExportError, ListError, RepairError,
+    RepositoryError, RestoreError,
 };
 
 use volume::nbd::NbdError;
@@ -145,6 +145,7 @@ fn judge(error: &(dyn Error + 'static)) -> Option<Verdict> {
         .or_else(|| error.downcast_ref().map(of_list))
         .or_else(|| error.downcast_ref().map(of_dump))
         .or_else(|| error.downcast_ref().map(of_export))
+        .or_else(|| error.downcast_ref().map(of_copy))
         .or_else(|| error.downcast_ref().map(of_diff))
         .or_else(|| error.downcast_ref().map(of_config))
         .or_else(|| error.downcast_ref().map(of_key))
@@ -438,6 +439,21 @@ fn of_export(error: &ExportError) -> Verdict {
         ExportError::Read { error, .. } => of_read(error),
         ExportError::Threads(_) => failed(HINT_THREADS),
         ExportError::Write(error) => of_io(error),
+    }
+}
+
+fn of_copy(error: &CopyError) -> Verdict {
+    match error {
+        CopyError::Source(error) | CopyError::Target(error) => of_repository(error),
+        CopyError::SameRepository => verdict(ExitCode::Usage, "give another one to --to"),
+        CopyError::List(error) => of_list(error),
+        CopyError::Read { error, .. } => of_read(error),
+        CopyError::Write(error) => of_write(error),
+        CopyError::Refused(_) => failed(""),
+        CopyError::Lost => failed("run it again with --force; `onefold check` looks at the target"),
+        CopyError::TakenForDead => failed(""),
+        CopyError::Interrupted => verdict(ExitCode::Interrupted, ""),
+        CopyError::Threads(_) => failed(HINT_THREADS),
     }
 }
 

@@ -30,6 +30,12 @@ pub const PASSWORD_VARIABLE: &str = "ONEFOLD_PASSWORD";
 /// The variable that may hold a password that is to be added.
 pub const NEW_PASSWORD_VARIABLE: &str = "ONEFOLD_NEW_PASSWORD";
 
+/// The variable that may hold the password of a repository that is copied to.
+pub const TO_PASSWORD_VARIABLE: &str = "ONEFOLD_TO_PASSWORD";
+
+/// The variable that may hold the password of a repository that a new one is to cut like.
+pub const LIKE_PASSWORD_VARIABLE: &str = "ONEFOLD_LIKE_PASSWORD";
+
 /// Longest password in bytes; what is longer is a mistaken file.
 const PASSWORD_BYTES_MAX: usize = 64 << 10;
 
@@ -62,7 +68,7 @@ pub fn given(global: &GlobalArguments) -> anyhow::Result<Option<Password>> {
     let sources = PasswordSources {
         file: global.password_file.as_deref(),
         command: global.password_command.as_deref(),
-        variable: PASSWORD_VARIABLE,
+        variable: global.password_variable.unwrap_or(PASSWORD_VARIABLE),
     };
     sources.read()
 }
@@ -129,6 +135,8 @@ fn run_command(command: &str) -> anyhow::Result<Vec<u8>> {
         .args(["-c", command])
         .env_remove(PASSWORD_VARIABLE)
         .env_remove(NEW_PASSWORD_VARIABLE)
+        .env_remove(TO_PASSWORD_VARIABLE)
+        .env_remove(LIKE_PASSWORD_VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

@@ -60,6 +60,38 @@ impl Session {
         })
     }
 
+    /// The same for a second repository, with a password of its own from these places.
+    pub fn beside(
+        &self,
+        location: &Location,
+        password_file: Option<&Path>,
+        password_command: Option<&str>,
+        password_variable: &'static str,
+    ) -> Self {
+        let global = GlobalArguments {
+            repo: Some(location.to_owned()),
+            password_file: password_file.map(Path::to_owned),
+            password_command: password_command.map(str::to_owned),
+            password_variable: Some(password_variable),
+            ..self.global.clone()
+        };
+        Self::new(global, Arc::clone(&self.output))
+    }
+
+    /// The same with half of the memory: another repository has the other half.
+    pub fn sharing_memory(&self) -> Self {
+        let whole = self
+            .global
+            .memory
+            .unwrap_or(RunSettings::default().memory_bytes);
+        let global = GlobalArguments {
+            memory: Some((whole / 2).max(REST_BYTES_MIN)),
+            index_memory: self.global.index_memory.map(|bytes| bytes / 2),
+            ..self.global.clone()
+        };
+        Self::new(global, Arc::clone(&self.output))
+    }
+
     /// The settings of this run.
     pub fn settings(&self) -> anyhow::Result<RunSettings> {
         let mut settings = RunSettings::default();

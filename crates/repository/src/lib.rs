@@ -14,6 +14,7 @@
 pub mod backup;
 pub mod check;
 pub mod config;
+pub mod copy;
 pub mod deletion;
 pub mod diff;
 pub mod dump;
@@ -40,6 +41,7 @@ pub use backup::{
     ImportOptions,
 };
 pub use check::{CheckLevel, CheckOptions, CheckProblem, CheckReport, Sample, SampleSize};
+pub use copy::{CopyError, CopyOptions, CopyReport};
 pub use diff::{Change, DiffError, DiffSummary, Difference};
 pub use dump::DumpError;
 pub use export::{ExportError, ExportReport};
@@ -51,6 +53,8 @@ pub use repair::{
     RepairError, RepairIndexOptions, RepairIndexReport, RepairRemapsOptions, RepairRemapsReport,
     RepairSnapshotsOptions, RepairSnapshotsReport, RepairedSnapshot, SnapshotOutcome,
 };
-pub use repository::{CreateOptions, PROGRAM, Repository, RepositoryError, RunSettings};
+pub use repository::{
+    CreateOptions, PROGRAM, Repository, RepositoryError, RunSettings, SharedChunker,
+};
 pub use restore::{Overwrite, RestoreError, RestoreOptions, RestoreReport};
 pub use stats::{Filling, KindFilling, Stats};

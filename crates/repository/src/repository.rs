@@ -19,7 +19,8 @@ use crate::config::{Acceleration, Config, ConfigError, Encryption, Features, Unv
 use crate::deletion::condemned::Condemned;
 use crate::deletion::runs::{self, Registration, RunKind};
 use crate::keys::{
-    Argon2Cost, KeyError, KeySlot, OpenedSecrets, Password, Secrets, SlotLabel, open_secrets,
+    Argon2Cost, KeyError, KeySlot, OpenedSecrets, Password, Secret, Secrets, SlotLabel,
+    open_secrets,
 };
 use crate::snapshot::{
     Resolved, Snapshot, SnapshotChange, SnapshotError, SnapshotFilter, SnapshotList, SnapshotSpec,
@@ -83,6 +84,24 @@ fn refuse_remains(store: &dyn ObjectStore) -> Result<(), RepositoryError> {
     Ok(())
 }
 
+/// How a repository cuts files, with the secret of its chunker. Whoever knows the secret of one repository that was created
+/// with it knows that of the others.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SharedChunker {
+    parameters: Parameters,
+    acceleration: Acceleration,
+    structure: Structure,
+    secret: Option<Secret>,
+}
+
+impl std::fmt::Debug for SharedChunker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedChunker")
+            .field("parameters", &self.parameters)
+            .finish_non_exhaustive()
+    }
+}
+
 /// How a new repository is to be.
 #[derive(Debug, Clone)]
 pub struct CreateOptions {
@@ -92,6 +111,8 @@ pub struct CreateOptions {
     pub acceleration: Acceleration,
     /// Formats whose parts are cut apart; when not given, tar, unless streams are cut by segments.
     pub structure: Option<Structure>,
+    /// Cut as another repository does, with its secret: beats `chunker`, `acceleration` and `structure`.
+    pub chunker_of: Option<SharedChunker>,
     /// Take a chunker without a key in an encrypted repository.
     pub allow_unkeyed_chunker: bool,
     /// Container size in bytes; 4 MiB when not given.
@@ -114,6 +135,7 @@ impl Default for CreateOptions {
             chunker: None,
             acceleration: Acceleration::None,
             structure: None,
+            chunker_of: None,
             allow_unkeyed_chunker: false,
             container_bytes: None,
             group_bytes: None,
@@ -164,6 +186,8 @@ pub struct Repository {
     engine: Engine,
     settings: RunSettings,
     warnings: Vec<String>,
+    /// The chunker's secret, if it has one.
+    chunker_secret: Option<Secret>,
 }
 
 impl Repository {
@@ -208,6 +232,11 @@ impl Repository {
             Acceleration::Segments { .. } => Structure::None,
             _ => config.structure,
         });
+        if let Some(shared) = &options.chunker_of {
+            config.chunker = shared.parameters;
+            config.acceleration = shared.acceleration;
+            config.structure = shared.structure;
+        }
         config.rewriting = options.rewriting;
         config.deltas = options.deltas;
         if options.deltas != DeltaLevel::Off {
@@ -244,6 +273,11 @@ impl Repository {
         refuse_remains(store.as_ref())?;
         let config = Self::config_of(password.is_some(), options)?;
         let secrets = Secrets::random();
+        let shared = options.chunker_of.as_ref();
+        let secrets = match shared.and_then(|shared| shared.secret.clone()) {
+            Some(secret) => secrets.with_chunker(secret),
+            None => secrets,
+        };
         let id = ObjectId::random();
         let cost = options.cost;
         let slot = match (password, &options.label) {
@@ -295,6 +329,8 @@ impl Repository {
         } else {
             KeyMaterial::Unkeyed
         };
+        let has_key = matches!(key, KeyMaterial::Table(_));
+        let chunker_secret = has_key.then(|| secrets.chunker().clone());
         let chunker = Chunker::new(&config.chunker, key)?;
         let engine = Engine::new(
             store,
@@ -320,6 +356,7 @@ impl Repository {
             engine,
             settings,
             warnings,
+            chunker_secret,
         })
     }
 
@@ -327,6 +364,24 @@ impl Repository {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Do both repositories cut files alike: the same chunker, with the same secret if it has one? Then chunks of one are
+    /// chunks of the other.
+    #[must_use]
+    pub fn cuts_like(&self, other: &Repository) -> bool {
+        self.chunker_to_share() == other.chunker_to_share()
+    }
+
+    /// How it cuts files, for another repository that is to cut them alike.
+    #[must_use]
+    pub fn chunker_to_share(&self) -> SharedChunker {
+        SharedChunker {
+            parameters: self.config.chunker,
+            acceleration: self.config.acceleration,
+            structure: self.config.structure,
+            secret: self.chunker_secret.clone(),
+        }
     }
 
     /// Its engine.

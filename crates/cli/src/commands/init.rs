@@ -1,15 +1,18 @@
 //! `onefold init`: creates a repository.
 
+use std::path::PathBuf;
+
 use chunking::structure::Structure;
 use chunking::{ALGORITHMS, Algorithm, OWN_PARAMETERS, OwnParameter, Parameters};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use engine::pipeline::DeltaLevel;
 use engine::rewriting::Rewriting;
+use remote::Location;
 use repository::config::{Acceleration, ConfigError};
-use repository::{CreateOptions, Repository};
+use repository::{CreateOptions, Repository, SharedChunker};
 
-use crate::arguments::{delta_parser, parse_size, rewriting_parser};
+use crate::arguments::{delta_parser, location_parser, parse_size, rewriting_parser};
 use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -37,6 +40,31 @@ pub struct InitArguments {
     /// How files are cut into chunks
     #[arg(long, value_name = "NAME", value_parser = algorithm_parser())]
     algorithm: Option<Algorithm>,
+
+    /// Cut files as this other repository does, with its chunker's secret, so that `copy` between the two keeps
+    /// chunks as they are. Whoever knows the secrets of one of them can then tell by the lengths of chunks what the
+    /// other holds
+    #[arg(
+        long,
+        value_name = "REPOSITORY",
+        value_parser = location_parser(),
+        conflicts_with_all = ["algorithm", "chunk_sizes", "normalization", "chunker_parameters", "acceleration", "structure"]
+    )]
+    cut_like: Option<Location>,
+
+    /// Read the password of that repository from this file [else from ONEFOLD_LIKE_PASSWORD, or else it is
+    /// asked for]
+    #[arg(long, value_name = "FILE", requires = "cut_like")]
+    like_password_file: Option<PathBuf>,
+
+    /// Run this command (by `sh -c`) and take its output as the password of that repository
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        requires = "cut_like",
+        conflicts_with = "like_password_file"
+    )]
+    like_password_command: Option<String>,
 
     /// Least, average and greatest size of a chunk [default: 2KiB,8KiB,64KiB, or what the
     /// algorithm usually has]
@@ -110,7 +138,8 @@ pub fn run(session: &Session, arguments: &InitArguments) -> anyhow::Result<ExitC
                 .into());
         }
     }
-    let options = arguments.options()?;
+    let mut options = arguments.options()?;
+    options.chunker_of = arguments.other_chunker(session)?;
     Repository::check_options(!arguments.no_encryption, &options)?;
     let password = if arguments.no_encryption {
         warn_unencrypted(session, &shown)?;
@@ -146,6 +175,18 @@ fn warn_unencrypted(session: &Session, shown: &str) -> anyhow::Result<()> {
 }
 
 impl InitArguments {
+    /// How the repository cuts that the new one is to cut like, if one is given.
+    fn other_chunker(&self, session: &Session) -> anyhow::Result<Option<SharedChunker>> {
+        let Some(location) = &self.cut_like else {
+            return Ok(None);
+        };
+        let file = self.like_password_file.as_deref();
+        let command = self.like_password_command.as_deref();
+        let variable = password::LIKE_PASSWORD_VARIABLE;
+        let other = session.beside(location, file, command, variable).open()?;
+        Ok(Some(other.chunker_to_share()))
+    }
+
     fn options(&self) -> anyhow::Result<CreateOptions> {
         Ok(CreateOptions {
             chunker: self.chunker(),

@@ -5,6 +5,7 @@ pub mod backup;
 mod backup_volume;
 pub mod check;
 pub mod completions;
+pub mod copy;
 pub mod diff;
 pub mod dump;
 pub mod export;
@@ -41,6 +42,7 @@ pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Export(arguments) => export::run(session, arguments),
         Command::Import(arguments) => import::run(session, arguments),
         Command::Diff(arguments) => diff::run(session, arguments),
+        Command::Copy(arguments) => copy::run(session, arguments),
         Command::Forget(arguments) => forget::run(session, arguments),
         Command::Prune(arguments) => prune::run(session, arguments),
         Command::Tag(arguments) => tag::run(session, arguments),

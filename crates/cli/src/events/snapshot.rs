@@ -19,6 +19,7 @@ pub struct SnapshotEvent {
     excludes: Vec<String>,
     parent: Option<String>,
     original: String,
+    copy_of: Option<OriginEvent>,
     program: String,
     is_partial: bool,
     is_interrupted: bool,
@@ -38,6 +39,13 @@ pub struct SnapshotEvent {
     bytes_new: u64,
     bytes_stored: u64,
     seconds: f64,
+}
+
+/// What a snapshot is a copy of.
+#[derive(Debug, Serialize)]
+struct OriginEvent {
+    repository: String,
+    snapshot: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -62,6 +70,10 @@ impl SnapshotEvent {
             excludes: snapshot.excludes.clone(),
             parent: snapshot.parent.map(|id| id.to_string()),
             original: snapshot.original().to_string(),
+            copy_of: snapshot.copy_of.map(|origin| OriginEvent {
+                repository: origin.repository.to_string(),
+                snapshot: origin.snapshot.to_string(),
+            }),
             program: snapshot.program.clone(),
             is_partial: !snapshot.errors.is_empty(),
             is_interrupted: snapshot.is_interrupted,

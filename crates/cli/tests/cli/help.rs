@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, files_below};
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 20] = [
     "init",
     "backup",
     "snapshots",
@@ -11,6 +11,7 @@ const VERBS: [&str; 19] = [
     "dump",
     "export",
     "import",
+    "copy",
     "diff",
     "forget",
     "tag",

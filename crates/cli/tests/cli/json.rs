@@ -122,6 +122,17 @@ fn repairs_are_documented() {
 }
 
 #[test]
+fn copies_are_documented() {
+    let sandbox = Sandbox::with_repository();
+    sandbox.backup_tree();
+    let mut init = sandbox.command(&["init", "--no-encryption", "-q"]);
+    Run::new(init.env("ONEFOLD_REPO", sandbox.path("other"))).expect(0);
+    let events = sandbox.events(&["copy", "--to", "other"]);
+    assert_documented(of_kind(&events, "copied"), "copied");
+    assert_documented(of_kind(&events, "summary"), "summary of copy");
+}
+
+#[test]
 fn keys_are_documented() {
     let sandbox = Sandbox::new();
     let verbs: [(&[&str], &str); 4] = [

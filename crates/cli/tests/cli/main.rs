@@ -4,6 +4,7 @@
 mod archives;
 mod backup;
 mod changes;
+mod copies;
 mod exit_codes;
 mod forget;
 mod help;

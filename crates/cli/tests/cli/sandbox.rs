@@ -74,6 +74,8 @@ impl Sandbox {
             .current_dir(self.directory.path())
             .env_remove("ONEFOLD_PASSWORD")
             .env_remove("ONEFOLD_NEW_PASSWORD")
+            .env_remove("ONEFOLD_TO_PASSWORD")
+            .env_remove("ONEFOLD_LIKE_PASSWORD")
             .env("ONEFOLD_REPO", self.path("repository"))
             .env("TZ", "UTC")
             .stdin(std::process::Stdio::null());

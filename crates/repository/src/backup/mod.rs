@@ -13,11 +13,11 @@
 mod disk;
 mod import;
 mod options;
-mod parent;
+pub(crate) mod parent;
 mod producer;
 mod read_file;
 mod stream;
-mod tree_builder;
+pub(crate) mod tree_builder;
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;

@@ -19,7 +19,7 @@ use crate::listing::{DirectoryEntries, ListError, SnapshotTree};
 use crate::tree::{Entry, EntryKind};
 
 /// Which containers are there.
-pub(super) struct LiveContainers {
+pub(crate) struct LiveContainers {
     objects: Arc<LiveObjects>,
 }
 
@@ -29,7 +29,7 @@ impl LiveContainers {
     }
 
     /// Are all chunks of a recipe there, also those that hold its pages, and what they are made of?
-    fn has_all(&self, tree: &SnapshotTree, recipe: &Recipe) -> Result<bool, ReadError> {
+    pub fn has_all(&self, tree: &SnapshotTree, recipe: &Recipe) -> Result<bool, ReadError> {
         let containers = tree.reader().containers();
         for run in tree.reader().runs(recipe) {
             if let Run::Slots {

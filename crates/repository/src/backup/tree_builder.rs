@@ -26,7 +26,7 @@ const ENTRIES_PER_WINDOW_MAX: u64 = 40_000;
 
 /// What an entry's content is, when it comes in.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(crate) enum Content {
     /// Known, or none.
     Settled,
     /// That of the same file under an earlier name.
@@ -66,7 +66,7 @@ struct LinkedContent {
 }
 
 /// Builds the tree of a snapshot.
-pub(super) struct TreeBuilder {
+pub(crate) struct TreeBuilder {
     fingerprinter: Arc<Fingerprinter>,
     queue: VecDeque<Step>,
     open: Vec<OpenDirectory>,

@@ -87,6 +87,17 @@ impl Secrets {
         }
     }
 
+    /// The same secrets, but for the chunker's: it cuts as another repository does.
+    #[must_use]
+    pub(crate) fn with_chunker(self, chunker: Secret) -> Self {
+        Self { chunker, ..self }
+    }
+
+    /// The chunker's secret.
+    pub(crate) fn chunker(&self) -> &Secret {
+        &self.chunker
+    }
+
     /// Adds a random data secret under the next epoch, which is returned: objects written from
     /// now on are sealed in it. The key slots must be written anew before any object is.
     /// Nothing is added when a slot could not hold one more.

@@ -8,7 +8,8 @@ use engine::object::ObjectId;
 use engine::recipe::{ContainerTable, Recipe};
 
 use super::{
-    DiskState, ERRORS_LISTED_MAX, ListedError, Snapshot, SnapshotError, SnapshotErrors, Summary,
+    DiskState, ERRORS_LISTED_MAX, ListedError, Origin, Snapshot, SnapshotError, SnapshotErrors,
+    Summary,
 };
 use crate::timestamp::Timestamp;
 
@@ -41,6 +42,7 @@ mod tag {
     pub const REPLACES: u64 = 28;
     pub const PROTECTED: u64 = 30;
     pub const DISK: u64 = 36;
+    pub const COPY_OF: u64 = 38;
     pub const REPAIRED: u64 = 40;
 }
 
@@ -105,6 +107,12 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, SnapshotError> {
             out.extend_from_slice(&disk.volume);
             out.extend_from_slice(&disk.generation_id);
             put_varint(out, u64::from(disk.generation));
+        });
+    }
+    if let Some(origin) = &snapshot.copy_of {
+        fields.field(tag::COPY_OF, |out| {
+            out.extend_from_slice(&origin.repository.0);
+            out.extend_from_slice(&origin.snapshot.0);
         });
     }
     if let Some(id) = snapshot.repaired {
@@ -233,6 +241,12 @@ pub(super) fn decode(id: ObjectId, body: &[u8]) -> Result<Snapshot, DecodeError>
                     volume: value.array()?,
                     generation_id: value.array()?,
                     generation: read_u32(&mut value, "a generation")?,
+                });
+            }
+            tag::COPY_OF => {
+                snapshot.copy_of = Some(Origin {
+                    repository: ObjectId(value.array()?),
+                    snapshot: ObjectId(value.array()?),
                 });
             }
             tag::ERRORS => snapshot.errors = read_errors(&mut value)?,

@@ -75,6 +75,8 @@ pub struct Snapshot {
     pub disk: Option<DiskState>,
     /// The damaged snapshot that this one was made from, without what is lost of it.
     pub repaired: Option<ObjectId>,
+    /// The snapshot of another repository that it is a copy of.
+    pub copy_of: Option<Origin>,
     /// Its run was taken for dead before it ended: what it needs may be deleted. Not stored, but found out by
     /// [`Repository::snapshots`](crate::Repository::snapshots).
     pub is_doubtful: bool,
@@ -107,6 +109,7 @@ impl Default for Snapshot {
             is_protected: false,
             disk: None,
             repaired: None,
+            copy_of: None,
             is_doubtful: false,
             unknown: UnknownFields::default(),
         }
@@ -122,6 +125,15 @@ pub struct DiskState {
     pub generation_id: [u8; 16],
     /// The generation's number.
     pub generation: u32,
+}
+
+/// Which snapshot of which repository: what tells a copy from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Origin {
+    /// The repository's id.
+    pub repository: ObjectId,
+    /// The id that the snapshot had there first ([`Snapshot::original`]).
+    pub snapshot: ObjectId,
 }
 
 /// What a backup counted.

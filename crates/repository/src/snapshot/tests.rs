@@ -89,6 +89,7 @@ fn sample() -> Snapshot {
         is_protected: false,
         disk: None,
         repaired: None,
+        copy_of: None,
         is_doubtful: false,
         unknown: UnknownFields::default(),
     }
@@ -173,6 +174,26 @@ fn a_body_cut_off_never_passes_for_another() {
             assert!(body::encode(&shorter).is_ok());
         }
     }
+}
+
+#[test]
+fn what_a_copy_is_of_is_a_field_of_its_own() {
+    let mut copied = golden();
+    copied.extend_from_slice(&[38, 32]);
+    copied.extend_from_slice(&[0x44; 16]);
+    copied.extend_from_slice(&[0x55; 16]);
+    let expected = Origin {
+        repository: ObjectId([0x44; 16]),
+        snapshot: ObjectId([0x55; 16]),
+    };
+    let snapshot = body::decode(id("ab"), &copied).unwrap();
+    assert_eq!(snapshot.copy_of, Some(expected));
+    assert_eq!(body::encode(&snapshot).unwrap(), copied);
+    assert_eq!(snapshot.origin(id("cd")), expected);
+    let own = sample().origin(id("cd"));
+    assert_eq!((own.repository, own.snapshot), (id("cd"), id("ab")));
+    copied.truncate(copied.len() - 1);
+    assert!(body::decode(id("ab"), &copied).is_err());
 }
 
 #[test]
@@ -508,6 +529,7 @@ prop_compose! {
         (tags, excludes) in (vec("\\PC{0,9}", 0..4), vec("\\PC{0,9}", 0..4)),
         (parent, run, repaired) in any::<(Option<[u8; 16]>, Option<[u8; 16]>, Option<[u8; 16]>)>(),
         disk in any::<Option<([u8; 16], [u8; 16], u32)>>(),
+        copy_of in any::<Option<([u8; 16], [u8; 16])>>(),
         (remap_generation, milliseconds, files) in any::<(u64, u64, u64)>(),
         listed in vec((vec(any::<u8>(), 0..9), "\\PC{0,9}"), 0..4),
         (replaces, is_protected) in (vec(any::<[u8; 16]>(), 0..4), any::<bool>()),
@@ -540,6 +562,10 @@ prop_compose! {
                 generation,
             }),
             repaired: repaired.map(ObjectId),
+            copy_of: copy_of.map(|(repository, snapshot)| Origin {
+                repository: ObjectId(repository),
+                snapshot: ObjectId(snapshot),
+            }),
             is_doubtful: false,
             unknown: UnknownFields::default(),
         }
