@@ -8,6 +8,7 @@ use targets::TARGETS;
 
 testkit::attack_tests!(
     TARGETS;
+    archive,
     directory_page,
     snapshot,
     config,

@@ -6,6 +6,7 @@
 //! include this file by its path. Checksums and seals are put right by the checks, so that
 //! hostile bytes reach the decoders behind them.
 
+pub mod archives;
 pub mod keys_and_config;
 pub mod pages;
 pub mod snapshots;
@@ -19,6 +20,12 @@ use zeroize::Zeroizing;
 
 /// All targets of this crate.
 pub const TARGETS: &[Target] = &[
+    Target {
+        name: "archive",
+        check: archives::archive,
+        samples: archives::archive_samples,
+        rounds: 10_000,
+    },
     Target {
         name: "directory_page",
         check: pages::page,
