@@ -94,6 +94,13 @@ pub trait FileSystem: Send + Sync {
     /// `AlreadyExists` if `to` is taken: it is left as it is, and so is `from`.
     fn publish(&self, from: &str, to: &str) -> io::Result<()>;
 
+    /// Moves a file to a name that another file may have, in one step: who looks finds the old one or the new one, and so
+    /// does who looks after a crash. Seen; durable after a sync of the directories.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn replace(&self, from: &str, to: &str) -> io::Result<()>;
+
     /// Removes the name of a file. Durable after `sync_dir` of its directory.
     ///
     /// # Errors

@@ -460,6 +460,21 @@ impl<F: FileSystem> ObjectStore for LocalStore<F> {
             .map_err(|source| self.write_error("write", key, source))
     }
 
+    fn replace(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
+        let replaced = self.begin_temporary(bytes).and_then(|(temporary, file)| {
+            let moved = self
+                .filesystem
+                .sync_file(&file)
+                .and_then(|()| self.filesystem.replace(&temporary, &key.to_string()));
+            if let Err(error) = moved {
+                self.discard(&temporary);
+                return Err(error);
+            }
+            self.directories.sync(&self.filesystem, Directory::of(key))
+        });
+        replaced.map_err(|source| self.write_error("replace", key, source))
+    }
+
     fn persist(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
         self.persist_all(keys)
     }

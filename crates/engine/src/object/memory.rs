@@ -182,6 +182,11 @@ impl ObjectStore for MemoryStore {
         Ok(self.lock().insert_if_absent(key, bytes))
     }
 
+    fn replace(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
+        self.lock().objects.insert(*key, bytes.to_vec());
+        Ok(())
+    }
+
     fn persist(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
         let mut state = self.lock();
         state.counts.persists += keys.len() as u64;

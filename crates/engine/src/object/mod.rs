@@ -169,6 +169,18 @@ pub trait ObjectStore: Send + Sync {
     /// As [`ObjectStore::put`].
     fn put_if_absent(&self, key: &ObjectKey, bytes: &[u8]) -> Result<PutOutcome, StoreError>;
 
+    /// Stores `bytes` under a key that may have an object: at every instant of a crash there is the old one, whole, or the
+    /// new one, whole, and after `Ok` the new one. For `config` alone; everything else is written once.
+    ///
+    /// A store that overwrites in [`ObjectStore::put`], at once for all who read, needs no more than that. Others have to
+    /// say how they do it.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::put`]; the old object is there then, or the new one.
+    fn replace(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put(key, bytes)
+    }
+
     /// Makes sure that visible objects are durable. An object written by a process that died
     /// may be visible and yet be lost in a power failure: call this before referring to it.
     ///

@@ -188,6 +188,10 @@ impl FileSystem for OsFileSystem {
         self.publish_by_claim(from, to)
     }
 
+    fn replace(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.root, from, &self.root, to)?)
+    }
+
     fn remove_file(&self, path: &str) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.root, path, AtFlags::empty())?)
     }

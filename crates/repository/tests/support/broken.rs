@@ -69,6 +69,10 @@ impl FileSystem for Forgetful {
         self.disk.publish(from, to)
     }
 
+    fn replace(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.replace(from, to)
+    }
+
     fn remove_file(&self, path: &str) -> io::Result<()> {
         self.disk.remove_file(path)
     }

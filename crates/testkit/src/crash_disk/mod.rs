@@ -81,6 +81,7 @@ enum Change {
     WriteNewFile(String, Arc<[u8]>),
     Append(NodeId, Arc<[u8]>),
     Publish(String, String),
+    Replace(String, String),
     RemoveFile(String),
 }
 
@@ -349,6 +350,12 @@ impl FileSystem for CrashDisk {
         state.tree.publish(from, to)
     }
 
+    fn replace(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.lock();
+        state.begin(Some(Change::Replace(from.to_owned(), to.to_owned())))?;
+        state.tree.replace(from, to)
+    }
+
     fn remove_file(&self, path: &str) -> io::Result<()> {
         let mut state = self.lock();
         state.begin(Some(Change::RemoveFile(path.to_owned())))?;
@@ -405,6 +412,7 @@ fn apply_by_chance(tree: &mut Tree, change: &Change, clock: Duration, random: &m
             .map(|_| ()),
         Change::Append(node, bytes) => tree.append(*node, &part_by_chance(bytes), clock),
         Change::Publish(from, to) => tree.publish(from, to),
+        Change::Replace(from, to) => tree.replace(from, to),
         Change::RemoveFile(path) => tree.remove_file(path),
     };
 }

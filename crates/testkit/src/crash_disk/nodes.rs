@@ -180,6 +180,19 @@ impl Tree {
         self.remove_file(from)
     }
 
+    /// Moves a file to a name that another file may have: the name is one change, durable or not; the old one goes by another.
+    pub(super) fn replace(&mut self, from: &str, to: &str) -> io::Result<()> {
+        let node = self.find(from)?;
+        self.file(node)?;
+        let (directory, name) = split(to);
+        let directory = self.find(directory)?;
+        if let Some(&old) = self.directory(directory)?.current.get(name) {
+            self.file(old)?;
+        }
+        self.directory_mut(directory)?.change(name, Some(node));
+        self.remove_file(from)
+    }
+
     /// Takes the name of a file away; seen, not durable.
     pub(super) fn remove_file(&mut self, path: &str) -> io::Result<()> {
         self.file(self.find(path)?)?;
