@@ -196,6 +196,7 @@ pub enum Command {
     Check(commands::check::CheckArguments),
     Repair(commands::repair::RepairArguments),
     Recover(commands::recover::RecoverArguments),
+    Migrate(commands::migrate::MigrateArguments),
     Volume(commands::volume::VolumeArguments),
     Completions(commands::completions::CompletionsArguments),
     Man(commands::man::ManArguments),

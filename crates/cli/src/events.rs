@@ -67,6 +67,12 @@ pub enum Event {
     },
     /// What becomes of a snapshot (of `forget`).
     Decision(Box<DecisionEvent>),
+    /// A migration that there is (of `migrate`).
+    Migration {
+        name: &'static str,
+        about: &'static str,
+        is_done: bool,
+    },
     /// A key slot (of `key list`).
     Key(Box<KeyEvent>),
     /// An entry of a directory (of `ls`).
@@ -371,6 +377,13 @@ pub enum Summary {
     RepairContainers(RepairContainersSummary),
     RepairRemaps(RepairRemapsSummary),
     Recover(RecoverSummary),
+    Migrate {
+        repository: String,
+        format_version: u32,
+        features: Vec<String>,
+        migration: Option<&'static str>,
+        is_applied: bool,
+    },
     VolumeCreate {
         volume: String,
         size_bytes: u64,

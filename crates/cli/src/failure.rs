@@ -20,7 +20,7 @@ use repository::prune::PruneError;
 use repository::snapshot::SnapshotError;
 use repository::tar::TarError;
 use repository::{
-    BackupError, CopyError, DiffError, DumpError, ExportError, ListError, RepairError,
+    BackupError, CopyError, DiffError, DumpError, ExportError, ListError, MigrateError, RepairError,
     RepositoryError, RestoreError,
 };
 
@@ -35,7 +35,7 @@ pub const HINT_PASSWORD_SOURCES: &str =
 const HINT_DAMAGE: &str = "`onefold check --read-data` names everything that is affected; what is not can still be restored";
 /// What to do about a `config` that is gone or wrong.
 pub const HINT_CONFIG_DAMAGE: &str =
-    "put back a copy of the file `config`, which never changes, if you have one";
+    "put back a copy of the file `config`, which only `migrate` changes, if you have one";
 const HINT_KEY_DAMAGE: &str =
     "put back a copy of the directory `keys` if you have one; nothing can be read without a key";
 const HINT_NEWER: &str = "use a newer version of onefold";
@@ -146,6 +146,7 @@ fn judge(error: &(dyn Error + 'static)) -> Option<Verdict> {
         .or_else(|| error.downcast_ref().map(of_dump))
         .or_else(|| error.downcast_ref().map(of_export))
         .or_else(|| error.downcast_ref().map(of_copy))
+        .or_else(|| error.downcast_ref().map(of_migrate))
         .or_else(|| error.downcast_ref().map(of_diff))
         .or_else(|| error.downcast_ref().map(of_config))
         .or_else(|| error.downcast_ref().map(of_key))
@@ -454,6 +455,15 @@ fn of_copy(error: &CopyError) -> Verdict {
         CopyError::TakenForDead => failed(""),
         CopyError::Interrupted => verdict(ExitCode::Interrupted, ""),
         CopyError::Threads(_) => failed(HINT_THREADS),
+    }
+}
+
+fn of_migrate(error: &MigrateError) -> Verdict {
+    match error {
+        MigrateError::Repository(error) => of_repository(error),
+        MigrateError::AtWork { .. } => failed(
+            "nothing was changed; run it again when they have ended (one that died is taken for dead by `onefold prune`)",
+        ),
     }
 }
 

@@ -13,6 +13,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use engine::format::Vault;
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
 
 use crate::config::{Config, Encryption, UnverifiedConfig};
@@ -87,6 +88,25 @@ impl Keyring {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What the repository's parts are sealed by.
+    pub(crate) fn vault(&self) -> Vault {
+        let Config { id, encryption, .. } = &self.config;
+        self.secrets.vault(*id, encryption.is_padded())
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Its configuration was replaced.
+    pub(crate) fn set_config(&mut self, config: Config) {
+        self.config = config;
     }
 
     /// The slot that opened it.

@@ -24,6 +24,7 @@ mod forget;
 mod keyring;
 pub mod keys;
 pub mod listing;
+pub mod migrate;
 pub mod progress;
 pub mod prune;
 pub mod repair;
@@ -47,6 +48,7 @@ pub use dump::DumpError;
 pub use export::{ExportError, ExportReport};
 pub use keyring::{KeyInfo, Keyring};
 pub use listing::{ListError, SnapshotTree};
+pub use migrate::MigrateError;
 pub use progress::{Problem, Progress};
 pub use repair::{
     Loss, RecoverOptions, RecoverReport, RepairContainersOptions, RepairContainersReport,

@@ -15,6 +15,7 @@ pub mod init;
 pub mod key;
 pub mod ls;
 pub mod man;
+pub mod migrate;
 pub mod protect;
 pub mod prune;
 pub mod recover;
@@ -53,6 +54,7 @@ pub fn run(session: &Session, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Check(arguments) => check::run(session, arguments),
         Command::Repair(arguments) => repair::run(session, arguments),
         Command::Recover(arguments) => recover::run(session, arguments),
+        Command::Migrate(arguments) => migrate::run(session, arguments),
         Command::Volume(arguments) => volume::run(session, arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),

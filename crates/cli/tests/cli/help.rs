@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, files_below};
 
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 21] = [
     "init",
     "backup",
     "snapshots",
@@ -12,6 +12,7 @@ const VERBS: [&str; 20] = [
     "export",
     "import",
     "copy",
+    "migrate",
     "diff",
     "forget",
     "tag",

@@ -133,6 +133,14 @@ fn copies_are_documented() {
 }
 
 #[test]
+fn migrations_are_documented() {
+    let sandbox = Sandbox::with_repository();
+    let events = sandbox.events(&["migrate"]);
+    assert_documented(of_kind(&events, "migration"), "migration");
+    assert_documented(of_kind(&events, "summary"), "summary of migrate");
+}
+
+#[test]
 fn keys_are_documented() {
     let sandbox = Sandbox::new();
     let verbs: [(&[&str], &str); 4] = [

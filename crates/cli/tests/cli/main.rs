@@ -12,6 +12,7 @@ mod interruption;
 mod json;
 mod keys;
 mod listing;
+mod migrations;
 mod passwords;
 mod profiles;
 mod prune;
