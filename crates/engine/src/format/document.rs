@@ -67,8 +67,18 @@ pub fn seal_document(vault: &Vault, key: ObjectKey, body: &[u8]) -> Result<Vec<u
 pub fn open_document(
     vault: &Vault,
     key: ObjectKey,
-    mut object: Vec<u8>,
+    object: Vec<u8>,
 ) -> Result<Vec<u8>, ObjectError> {
+    Ok(open_document_and_epoch(vault, key, object)?.0)
+}
+
+/// The same, and the epoch that it was sealed in: what comes from clients that can only write does not
+/// count everywhere ([`super::is_writer_epoch`]).
+fn open_document_and_epoch(
+    vault: &Vault,
+    key: ObjectKey,
+    mut object: Vec<u8>,
+) -> Result<(Vec<u8>, u32), ObjectError> {
     if object.len() < FRAME_BYTES {
         let reason = DecodeError::new(format!("it has only {} bytes", object.len()));
         return Err(reason).in_object(key, "document");
@@ -79,7 +89,8 @@ pub fn open_document(
     let plain = sealer
         .open_slice(0, &mut object[12..])
         .in_object(key, "document")?;
-    body_of(plain).in_object(key, "document")
+    let body = body_of(plain).in_object(key, "document")?;
+    Ok((body, sealer.epoch()))
 }
 
 fn body_of(plain: &[u8]) -> Result<Vec<u8>, DecodeError> {
@@ -133,8 +144,20 @@ pub fn read_document(
     vault: &Vault,
     key: ObjectKey,
 ) -> Result<Vec<u8>, ObjectError> {
+    Ok(read_document_and_epoch(store, vault, key)?.0)
+}
+
+/// Reads a document and returns its body and the epoch that it was sealed in.
+///
+/// # Errors
+/// As [`read_document`].
+pub fn read_document_and_epoch(
+    store: &dyn ObjectStore,
+    vault: &Vault,
+    key: ObjectKey,
+) -> Result<(Vec<u8>, u32), ObjectError> {
     let object = store.get(&key, DOCUMENT_BYTES_MAX)?;
-    open_document(vault, key, object)
+    open_document_and_epoch(vault, key, object)
 }
 
 #[cfg(test)]

@@ -9,11 +9,15 @@ mod seal;
 
 pub use decode::{DecodeError, Decoder, put_bytes, put_signed, put_varint, varint_bytes};
 pub use document::{
-    DOCUMENT_BYTES_MAX, open_document, read_document, seal_document, write_document,
+    DOCUMENT_BYTES_MAX, open_document, read_document, read_document_and_epoch, seal_document,
+    write_document,
 };
 pub use fields::{Field, FieldList, FieldWriter, UnknownFields};
 pub use padme::padme;
-pub use seal::{LENGTH_TAG_BYTES, ObjectSealer, SEAL_TAG_BYTES, SealError, Vault};
+pub use seal::{
+    FindSecret, LENGTH_TAG_BYTES, ObjectSealer, SEAL_TAG_BYTES, SealError, Vault,
+    WRITER_EPOCHS_FROM, is_writer_epoch,
+};
 
 use crate::object::{ObjectKey, StoreError};
 
@@ -100,6 +104,13 @@ impl<T> InObject<T> for Result<T, SealError> {
     fn in_object(self, key: ObjectKey, part: &'static str) -> Result<T, ObjectError> {
         self.map_err(|error| match error {
             SealError::UnknownEpoch { epoch } => ObjectError::UnknownEpoch { key, epoch },
+            // Nobody knows what the object holds: that is not damage.
+            SealError::Unreachable { epoch, reason } => ObjectError::Store(StoreError::Io {
+                action: "read",
+                subject: format!("the secret of epoch {epoch}, for {key}"),
+                location: "the repository".to_owned(),
+                source: reason.into(),
+            }),
             SealError::NotAuthentic => ObjectError::Corrupt {
                 key,
                 part,

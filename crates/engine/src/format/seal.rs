@@ -8,11 +8,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
+use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
-use crate::object::{ObjectId, ObjectKey, ObjectKind};
+use crate::object::{ObjectId, ObjectKey, ObjectKind, StoreError};
 
 /// Bytes that sealing adds to a piece.
 pub const SEAL_TAG_BYTES: usize = 16;
@@ -39,13 +41,41 @@ pub enum SealError {
         /// The epoch named.
         epoch: u32,
     },
+    /// The secret of the epoch that the header names could not be looked up just now.
+    #[error("the secret of epoch {epoch} can't be had: {reason}")]
+    Unreachable {
+        /// The epoch named.
+        epoch: u32,
+        /// What the store said.
+        reason: io::ErrorKind,
+    },
+}
+
+/// The secret of an epoch.
+type Secret = Zeroizing<[u8; 32]>;
+
+/// Looks up the secret of an epoch that a vault was not made with; nothing where there is none for its
+/// holder. It may read the store.
+pub type FindSecret = Box<dyn Fn(u32) -> Result<Option<Secret>, StoreError> + Send + Sync>;
+
+/// Epochs from here on are those of clients that can only write (docs/format/v1.md, §5.2): one for each of
+/// their runs. What is sealed in one is read, and trusted no further than the client that wrote it.
+pub const WRITER_EPOCHS_FROM: u32 = 1 << 31;
+
+/// Does a client that can only write seal in that epoch?
+#[must_use]
+pub fn is_writer_epoch(epoch: u32) -> bool {
+    epoch >= WRITER_EPOCHS_FROM
 }
 
 /// The data secrets of a repository: makes the sealer of each object.
 pub struct Vault {
     repository: [u8; 16],
-    secrets: BTreeMap<u32, Zeroizing<[u8; 32]>>,
+    secrets: BTreeMap<u32, Secret>,
     padded: bool,
+    /// Looks up others, which are kept once found.
+    find: Option<FindSecret>,
+    found: Mutex<BTreeMap<u32, Secret>>,
 }
 
 impl fmt::Debug for Vault {
@@ -74,6 +104,58 @@ impl Vault {
             repository: repository.0,
             secrets,
             padded,
+            find: None,
+            found: Mutex::default(),
+        }
+    }
+
+    /// The same, which looks up the secrets of other epochs when they are needed to open something. New
+    /// objects are sealed in the newest epoch that the vault was made with.
+    #[must_use]
+    pub fn finding(mut self, find: FindSecret) -> Self {
+        self.find = Some(find);
+        self
+    }
+
+    /// The epoch that new objects are sealed in.
+    ///
+    /// # Panics
+    /// Never: there is a secret, [`Vault::new`] sees to it.
+    #[must_use]
+    pub fn sealing_epoch(&self) -> u32 {
+        let (&epoch, _) = self
+            .secrets
+            .last_key_value()
+            .expect("Vault::new asserts a secret");
+        epoch
+    }
+
+    /// The secret of an epoch, looked up if need be.
+    fn secret(&self, epoch: u32) -> Result<Secret, SealError> {
+        if let Some(secret) = self.secrets.get(&epoch) {
+            return Ok(secret.clone());
+        }
+        let Some(find) = &self.find else {
+            return Err(SealError::UnknownEpoch { epoch });
+        };
+        // Held while it is looked up: what several threads want is read once.
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(secret) = found.get(&epoch) {
+            return Ok(secret.clone());
+        }
+        match find(epoch) {
+            Ok(Some(secret)) => {
+                found.insert(epoch, secret.clone());
+                Ok(secret)
+            }
+            Ok(None) => Err(SealError::UnknownEpoch { epoch }),
+            Err(error) => {
+                let reason = match &error {
+                    StoreError::Io { source, .. } => source.kind(),
+                    _ => io::ErrorKind::Other,
+                };
+                Err(SealError::Unreachable { epoch, reason })
+            }
         }
     }
 
@@ -108,11 +190,8 @@ impl Vault {
             return Err(SealError::BadHeader);
         }
         let epoch = u32::from_le_bytes(*epoch);
-        let secret = self
-            .secrets
-            .get(&epoch)
-            .ok_or(SealError::UnknownEpoch { epoch })?;
-        Ok(self.sealer(key, epoch, secret))
+        let secret = self.secret(epoch)?;
+        Ok(self.sealer(key, epoch, &secret))
     }
 
     fn sealer(&self, key: ObjectKey, epoch: u32, secret: &[u8; 32]) -> ObjectSealer {
@@ -149,6 +228,7 @@ fn magic_of(kind: ObjectKind) -> [u8; 4] {
         ObjectKind::Run => *b"1FU1",
         ObjectKind::Condemned => *b"1FD1",
         ObjectKind::Expired => *b"1FE1",
+        ObjectKind::Epoch => *b"1FO1",
     }
 }
 
@@ -169,6 +249,12 @@ impl fmt::Debug for ObjectSealer {
 }
 
 impl ObjectSealer {
+    /// The epoch that its object is sealed in.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
     /// The nonce of a piece; that of piece 0 stands in the object as its header.
     #[must_use]
     pub fn nonce(&self, piece: u32) -> [u8; 12] {
@@ -314,6 +400,52 @@ mod tests {
             vault.object(key(1), &later).unwrap_err(),
             SealError::UnknownEpoch { epoch: 9 }
         );
+    }
+
+    #[test]
+    fn secrets_of_other_epochs_are_looked_up_once() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicU32, Ordering};
+        let lookups = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&lookups);
+        let vault = vault().finding(Box::new(move |epoch| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            match epoch {
+                9 => Ok(Some(Zeroizing::new([9; 32]))),
+                10 => Ok(None),
+                _ => Err(StoreError::Io {
+                    action: "read",
+                    subject: "an epoch".to_owned(),
+                    location: "here".to_owned(),
+                    source: io::ErrorKind::TimedOut.into(),
+                }),
+            }
+        }));
+        let writer = Vault::new(
+            ObjectId([1; 16]),
+            BTreeMap::from([(9, Zeroizing::new([9; 32]))]),
+            true,
+        );
+        let sealer = writer.new_object(key(1));
+        let mut sealed = b"chunk".to_vec();
+        sealer.seal(0, &mut sealed, 0);
+        for _ in 0..3 {
+            let opener = vault.object(key(1), &sealer.nonce(0)).unwrap();
+            assert_eq!(opener.epoch(), 9);
+            opener.open(0, &mut sealed.clone()).unwrap();
+        }
+        assert_eq!(lookups.load(Ordering::Relaxed), 1);
+        assert_eq!(vault.sealing_epoch(), 2, "what was found seals nothing");
+        let mut other = sealer.nonce(0);
+        other[4] = 10;
+        let unknown = SealError::UnknownEpoch { epoch: 10 };
+        assert_eq!(vault.object(key(1), &other).unwrap_err(), unknown);
+        other[4] = 11;
+        let unreachable = SealError::Unreachable {
+            epoch: 11,
+            reason: io::ErrorKind::TimedOut,
+        };
+        assert_eq!(vault.object(key(1), &other).unwrap_err(), unreachable);
     }
 
     #[test]
