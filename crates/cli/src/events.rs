@@ -75,6 +75,8 @@ pub enum Event {
     },
     /// A key slot (of `key list`).
     Key(Box<KeyEvent>),
+    /// An epoch (of `key list`).
+    Epoch(Box<EpochEvent>),
     /// An entry of a directory (of `ls`).
     Entry(Box<EntryEvent>),
     /// An entry that differs (of `diff`).
@@ -346,6 +348,11 @@ pub enum Summary {
         key: String,
         before: String,
     },
+    KeyRotate {
+        epoch: u32,
+        keys: Vec<String>,
+        left_out: Vec<String>,
+    },
     Stats(Box<StatsSummary>),
     Check {
         problems: u64,
@@ -511,6 +518,17 @@ pub struct KeyEvent {
     pub argon2_memory_bytes: Option<u64>,
     pub argon2_passes: Option<u32>,
     pub argon2_lanes: Option<u32>,
+    pub opens_newest: Option<bool>,
+}
+
+/// An epoch: what is stored in it is sealed under a secret of its own.
+#[derive(Debug, Serialize)]
+pub struct EpochEvent {
+    pub epoch: u32,
+    pub created: Option<String>,
+    pub keys: Vec<String>,
+    pub is_newest: bool,
+    pub is_open: bool,
 }
 
 /// How many snapshots were changed.

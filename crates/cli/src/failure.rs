@@ -20,8 +20,8 @@ use repository::prune::PruneError;
 use repository::snapshot::SnapshotError;
 use repository::tar::TarError;
 use repository::{
-    BackupError, CopyError, DiffError, DumpError, ExportError, ListError, MigrateError, RepairError,
-    RepositoryError, RestoreError,
+    BackupError, CopyError, DiffError, DumpError, ExportError, ListError, MigrateError,
+    RepairError, RepositoryError, RestoreError,
 };
 
 use volume::nbd::NbdError;
@@ -254,6 +254,12 @@ fn of_key(error: &KeyError) -> Verdict {
         KeyError::AmbiguousSlot { .. } => failed("give more digits of the id"),
         KeyError::SlotInUse { .. } => failed(
             "open the repository with another password, or say --force if you know another one",
+        ),
+        KeyError::LockedOut(_) => failed(
+            "open it with another key, or have somebody who has one make a new one for you: `onefold key add`",
+        ),
+        KeyError::Unpaired { .. } => failed(
+            "`onefold key passwd`, with each of their passwords, puts a new key in the place of an old one; or give --leave-out",
         ),
         KeyError::LastSlot { .. } => {
             failed("nobody could read the repository any more; add another password first")

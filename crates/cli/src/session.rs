@@ -1,5 +1,6 @@
 //! What a run works with: the arguments that all verbs share, the output, and the repository.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use engine::object::ObjectStore;

@@ -46,6 +46,7 @@ fn objects_are_files_under_their_keys() {
     let expected = [
         "condemned",
         "containers",
+        "epochs",
         "expired",
         "index",
         "keys",

@@ -54,6 +54,51 @@ fn main() -> Result<(), Box<dyn Error>> {
     if fs::read_dir(&place)?.next().is_none() {
         make_changed(&place)?;
     }
+    let place = target.join("rotated");
+    fs::create_dir_all(&place)?;
+    if fs::read_dir(&place)?.next().is_none() {
+        make_rotated(&place)?;
+    }
+    Ok(())
+}
+
+/// A repository with two keys that have pairs, whose secret was changed between its two snapshots.
+fn make_rotated(place: &Path) -> Result<(), Box<dyn Error>> {
+    let store = Arc::new(LocalStore::create(place)?);
+    let shared = || Arc::clone(&store) as Arc<dyn ObjectStore>;
+    let options = CreateOptions {
+        container_bytes: Some(64 << 10),
+        group_bytes: Some(16 << 10),
+        chunker: Some(chunking::Parameters {
+            min_bytes: 512,
+            avg_bytes: 2048,
+            max_bytes: 8192,
+            ..chunking::Parameters::default()
+        }),
+        cost: CHEAP,
+        label: Some(SlotLabel::default()),
+        ..CreateOptions::default()
+    };
+    let password = Password::new("golden");
+    Repository::create(shared(), Some(&password), &options, RunSettings::default())?;
+    let keyring = Keyring::open(shared(), Some(&password))?;
+    keyring.add(&Password::new("silver"), CHEAP, &SlotLabel::default())?;
+    let mut expected = String::new();
+    for version in 0..2 {
+        if version == 1 {
+            Keyring::open(shared(), Some(&password))?.rotate(false)?;
+        }
+        let repository = Repository::open(shared(), Some(&password), RunSettings::default())?;
+        let report = repository.backup_stream(
+            b"stream",
+            &mut format!("version {version}\n").repeat(500).as_bytes(),
+            &mut || Ok(()),
+            &BackupOptions::default(),
+            &Progress::default(),
+        )?;
+        expected += &format!("{}\n", report.snapshot.id);
+    }
+    fs::write(place.with_extension("expected"), expected)?;
     Ok(())
 }
 

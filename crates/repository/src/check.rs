@@ -209,7 +209,7 @@ impl Repository {
     /// # Errors
     /// When the repository can't be written.
     pub fn set_aside(&self, containers: &[ObjectId]) -> Result<(), RepositoryError> {
-        self.config().check_writable()?;
+        self.check_writable()?;
         let mut writer = self.engine().writer()?;
         for &container in containers {
             writer.set_aside(container);

@@ -35,7 +35,7 @@ impl Repository {
     /// # Errors
     /// [`SnapshotError::Protected`]; when the repository may not be written to.
     pub fn check_forgettable(&self, snapshots: &[&Snapshot]) -> Result<(), RepositoryError> {
-        self.config().check_writable()?;
+        self.check_writable()?;
         let protected = snapshots.iter().filter(|snapshot| snapshot.is_protected);
         let ids: Vec<_> = protected.map(|snapshot| snapshot.id).collect();
         if !ids.is_empty() {

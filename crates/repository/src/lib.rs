@@ -46,7 +46,7 @@ pub use copy::{CopyError, CopyOptions, CopyReport};
 pub use diff::{Change, DiffError, DiffSummary, Difference};
 pub use dump::DumpError;
 pub use export::{ExportError, ExportReport};
-pub use keyring::{KeyInfo, Keyring};
+pub use keyring::{EpochInfo, KeyInfo, Keyring, Rotation};
 pub use listing::{ListError, SnapshotTree};
 pub use migrate::MigrateError;
 pub use progress::{Problem, Progress};

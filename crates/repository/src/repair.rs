@@ -168,7 +168,7 @@ impl Repository {
         progress: &Progress,
     ) -> Result<RepairIndexReport, RepositoryError> {
         if !options.dry_run {
-            self.config().check_writable()?;
+            self.check_writable()?;
         }
         let engine = self.engine().metered(&progress.stages);
         let memory_bytes = engine.settings().memory_bytes;

@@ -4,7 +4,7 @@
 //! [`Repository::inspect`] reads the configuration without secrets, [`Repository::open`] opens a
 //! key slot and checks the configuration's authentication.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use chunking::structure::Structure;
 use chunking::{Chunker, KeyMaterial, Parameters};
@@ -18,9 +18,10 @@ use engine::{Engine, EngineSettings};
 use crate::config::{Acceleration, Config, ConfigError, Encryption, Features, UnverifiedConfig};
 use crate::deletion::condemned::Condemned;
 use crate::deletion::runs::{self, Registration, RunKind};
+use crate::keyring::told;
 use crate::keys::{
-    Argon2Cost, KeyError, KeySlot, OpenedSecrets, Password, Secret, Secrets, SlotLabel,
-    open_secrets,
+    Argon2Cost, EpochFinder, KeyError, KeySlot, LockedOut, OpenedSecrets, Password, Secret,
+    Secrets, SlotLabel, open_secrets,
 };
 use crate::snapshot::{
     Resolved, Snapshot, SnapshotChange, SnapshotError, SnapshotFilter, SnapshotList, SnapshotSpec,
@@ -185,6 +186,7 @@ pub struct Repository {
     config: Config,
     engine: Engine,
     settings: RunSettings,
+    locked_out: Option<LockedOut>,
     warnings: Vec<String>,
     /// The chunker's secret, if it has one.
     chunker_secret: Option<Secret>,
@@ -291,7 +293,14 @@ impl Repository {
         };
         slot.write(store.as_ref())?;
         config.create(store.as_ref(), &secrets)?;
-        Self::assemble(store, config, &secrets, settings, Vec::new())
+        let opened = OpenedSecrets {
+            secrets,
+            slot: id,
+            slot_key: None,
+            locked_out: None,
+            warnings: Vec::new(),
+        };
+        Self::assemble(store, config, opened, settings)
     }
 
     /// Opens a repository.
@@ -304,26 +313,29 @@ impl Repository {
         settings: RunSettings,
     ) -> Result<Self, RepositoryError> {
         let unverified = UnverifiedConfig::read(store.as_ref())?;
-        let OpenedSecrets {
-            secrets, warnings, ..
-        } = open_secrets(
+        let opened = open_secrets(
             store.as_ref(),
             unverified.id(),
             unverified.encryption(),
             password,
         )?;
-        let config = unverified.authenticate(&secrets)?;
-        let warnings = warnings.iter().map(ToString::to_string).collect();
-        Self::assemble(store, config, &secrets, settings, warnings)
+        let config = unverified.authenticate(&opened.secrets)?;
+        Self::assemble(store, config, opened, settings)
     }
 
     fn assemble(
         store: Arc<dyn ObjectStore>,
         config: Config,
-        secrets: &Secrets,
+        opened: OpenedSecrets,
         settings: RunSettings,
-        warnings: Vec<String>,
     ) -> Result<Self, RepositoryError> {
+        let OpenedSecrets {
+            secrets,
+            slot,
+            slot_key,
+            locked_out,
+            warnings,
+        } = opened;
         let key = if config.chunker.algorithm.info().keyed {
             KeyMaterial::Table(secrets.gear_table())
         } else {
@@ -332,10 +344,20 @@ impl Repository {
         let has_key = matches!(key, KeyMaterial::Table(_));
         let chunker_secret = has_key.then(|| secrets.chunker().clone());
         let chunker = Chunker::new(&config.chunker, key)?;
+        let vault = secrets.vault(config.id, config.encryption.is_padded());
+        let fingerprinter = secrets.fingerprinter();
+        let finder = EpochFinder {
+            store: Arc::clone(&store),
+            repository: config.id,
+            slot,
+            slot_key,
+            secrets: Mutex::new(secrets),
+            listed: Mutex::default(),
+        };
         let engine = Engine::new(
             store,
-            secrets.vault(config.id, config.encryption.is_padded()),
-            secrets.fingerprinter(),
+            vault.finding(Box::new(move |epoch| finder.find(epoch))),
+            fingerprinter,
             config.acceleration.cutter(chunker)?,
             EngineSettings {
                 container_bytes: config.container_bytes,
@@ -355,8 +377,9 @@ impl Repository {
             config,
             engine,
             settings,
-            warnings,
             chunker_secret,
+            locked_out,
+            warnings: told(&warnings, locked_out),
         })
     }
 
@@ -390,11 +413,27 @@ impl Repository {
         &self.engine
     }
 
+    /// May it be written to: by this version, and with the key that opened it?
+    ///
+    /// # Errors
+    /// When a feature is not known, or the newest epoch was begun without this key.
+    pub fn check_writable(&self) -> Result<(), RepositoryError> {
+        self.config.check_writable()?;
+        match self.locked_out {
+            Some(locked_out) => Err(KeyError::LockedOut(locked_out).into()),
+            None => Ok(()),
+        }
+    }
+
     /// Registers this process as at work: before it lists or reads anything that others may delete.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// When the store can't be written, or, by one who is not to read only, the repository
+    /// ([`Repository::check_writable`]).
     pub fn register(&self, kind: RunKind, host: &str) -> Result<Registration, RepositoryError> {
+        if kind != RunKind::Reader {
+            self.check_writable()?;
+        }
         let engine = self.engine();
         Ok(Registration::begin(
             engine.store(),
@@ -471,7 +510,7 @@ impl Repository {
         snapshot: &Snapshot,
         change: &SnapshotChange,
     ) -> Result<Option<Snapshot>, RepositoryError> {
-        self.config.check_writable()?;
+        self.check_writable()?;
         let Some(changed) = change.of(snapshot) else {
             return Ok(None);
         };
@@ -485,7 +524,7 @@ impl Repository {
     /// # Errors
     /// When the repository may not be written to, or the store fails.
     pub fn delete_replaced(&self, list: &SnapshotList) -> Result<u64, RepositoryError> {
-        self.config.check_writable()?;
+        self.check_writable()?;
         Ok(list.delete_replaced(self.store())?)
     }
 

@@ -304,7 +304,8 @@ impl Repository {
                 | ObjectKind::Remap
                 | ObjectKind::Run
                 | ObjectKind::Condemned
-                | ObjectKind::Expired => stats.other_bytes += bytes,
+                | ObjectKind::Expired
+                | ObjectKind::Epoch => stats.other_bytes += bytes,
             }
         }
         let list = self.snapshots()?;

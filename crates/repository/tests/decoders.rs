@@ -13,4 +13,5 @@ testkit::attack_tests!(
     snapshot,
     config,
     key_slot,
+    epoch,
 );

@@ -103,6 +103,45 @@ fn v1_with_deltas_is_readable() {
 }
 
 #[test]
+fn v1_with_two_epochs_is_readable() {
+    let sample = golden("v1").join("rotated");
+    let place = tempfile::tempdir().unwrap();
+    copy(&sample, &place.path().join("repository"));
+    let store = || Arc::new(LocalStore::open(&place.path().join("repository")).unwrap());
+    let expected = fs::read_to_string(sample.with_extension("expected")).unwrap();
+    for password in ["golden", "silver"].map(Password::new) {
+        let keyring = Keyring::open(store(), Some(&password)).unwrap();
+        let epochs = keyring.epochs().unwrap();
+        assert_eq!(epochs.len(), 2);
+        assert!(epochs.iter().all(|epoch| epoch.is_open));
+        let (keys, problems) = keyring.list().unwrap();
+        assert_eq!((keys.len(), problems.len()), (2, 0));
+        assert!(keys.iter().all(|key| key.opens_newest == Some(true)));
+
+        let settings = RunSettings::default();
+        let repository = Repository::open(store(), Some(&password), settings).unwrap();
+        assert_eq!(repository.warnings(), [""; 0]);
+        let progress = Progress::default();
+        let read_data = CheckOptions { read_data: true };
+        assert_eq!(repository.check(read_data, &progress).unwrap().problems, []);
+        let mut sealed_in = Vec::new();
+        for (version, id) in expected.lines().enumerate() {
+            let (spec, filter) = (id.parse().unwrap(), SnapshotFilter::default());
+            let snapshot = repository.snapshot(&spec, &filter).unwrap().snapshot;
+            let mut out = Vec::new();
+            repository
+                .dump(&snapshot, b"stream", &mut out, &progress)
+                .unwrap();
+            assert_eq!(out, format!("version {version}\n").repeat(500).as_bytes());
+            let object = format!("repository/snapshots/{id}");
+            let header = fs::read(place.path().join(object)).unwrap();
+            sealed_in.push(u32::from_le_bytes(header[4..8].try_into().unwrap()));
+        }
+        assert_eq!(sealed_in, [epochs[0].epoch, epochs[1].epoch]);
+    }
+}
+
+#[test]
 fn v1_with_changes_is_readable() {
     let sample = golden("v1").join("changed");
     let place = tempfile::tempdir().unwrap();

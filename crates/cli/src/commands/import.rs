@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use anyhow::Context as _;
 use clap::Args;
 use engine::pipeline::DeltaLevel;
+use repository::files::host_name;
 use repository::timestamp::Timestamp;
 use repository::{BackupError, BackupOptions, BackupReport, ImportOptions, Progress};
 
@@ -18,7 +19,7 @@ use crate::interrupt::{InterruptibleReader, interrupted};
 use crate::names;
 use crate::progress_display::{Items, watch};
 use crate::selection::InnerPath;
-use crate::session::{Session, host_name};
+use crate::session::Session;
 use crate::times;
 use crate::units;
 

@@ -8,9 +8,9 @@ use clap::{Args, Subcommand};
 use comfy_table::{Cell, Row};
 use engine::object::ObjectId;
 use repository::keys::{Argon2Cost, Password, SlotLock};
-use repository::{KeyInfo, Keyring, RepositoryError};
+use repository::{EpochInfo, KeyInfo, Keyring, RepositoryError};
 
-use crate::events::{Event, KeyEvent, Summary};
+use crate::events::{EpochEvent, Event, KeyEvent, Summary};
 use crate::exit_code::ExitCode;
 use crate::failure::HINT_NEW_PASSWORD_SOURCES;
 use crate::names;
@@ -24,7 +24,7 @@ const COLUMNS: [&str; 6] = ["", "ID", "CREATED", "HOST", "USER", "NAME"];
 /// Those of host, user and name, which may break into several lines.
 const NAMES: [usize; 3] = [3, 4, 5];
 
-/// Add, remove, list and change passwords
+/// Add, remove, list and change passwords; change the secrets
 ///
 /// A repository opens with any of its passwords; each has a key of its own that wraps the same
 /// secrets. Removing one keeps out who has nothing but this password; who opened the repository with
@@ -36,7 +36,8 @@ Examples:
   onefold key add --name 'sheet of paper in the safe'
   onefold key add --new-password-file new-password.txt
   onefold key passwd
-  onefold key remove 1a2b3c4d")]
+  onefold key remove 1a2b3c4d
+  onefold key rotate")]
 pub struct KeyArguments {
     #[command(subcommand)]
     what: What,
@@ -49,6 +50,7 @@ enum What {
     Add(AddArguments),
     Remove(RemoveArguments),
     Passwd(PasswdArguments),
+    Rotate(RotateArguments),
 }
 
 /// List the keys
@@ -115,6 +117,23 @@ struct PasswdArguments {
     new: NewPasswordArguments,
 }
 
+/// Change the secret that new data is sealed under
+///
+/// Every key that is there gets the new secret; no other password than yours is needed. Who has kept the
+/// secrets of before, with a key that was removed since, can read what was stored before, and nothing of
+/// what is stored from now on.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  onefold key remove 1a2b3c4d && onefold key rotate
+  onefold key list")]
+struct RotateArguments {
+    /// Go on without keys that can't be handed the new secret (those of older versions): they read what
+    /// was stored before, and nothing newer
+    #[arg(long)]
+    leave_out: bool,
+}
+
 /// Where a new password comes from.
 #[derive(Debug, Args)]
 struct NewPasswordArguments {
@@ -172,6 +191,7 @@ pub fn run(session: &Session, arguments: &KeyArguments) -> anyhow::Result<ExitCo
         }
         What::Remove(arguments) => remove(session, arguments),
         What::Passwd(arguments) => change_password(session, arguments),
+        What::Rotate(arguments) => rotate(session, arguments),
     }
 }
 
@@ -237,15 +257,44 @@ fn change_password(session: &Session, arguments: &PasswdArguments) -> anyhow::Re
     Ok(ExitCode::Done)
 }
 
+fn rotate(session: &Session, arguments: &RotateArguments) -> anyhow::Result<ExitCode> {
+    let keyring = open(session)?;
+    let rotation = keyring.rotate(arguments.leave_out)?;
+    for slot in &rotation.left_out {
+        session.output.warning(&format!(
+            "the key {} was left out: it reads nothing that is stored from now on",
+            slot.short()
+        ));
+    }
+    let ids = |slots: &[ObjectId]| slots.iter().map(ObjectId::to_string).collect();
+    let summary = Summary::KeyRotate {
+        epoch: rotation.epoch,
+        keys: ids(&rotation.slots),
+        left_out: ids(&rotation.left_out),
+    };
+    session.output.event(&Event::Summary(Box::new(summary)))?;
+    let shown: Vec<String> = rotation.slots.iter().map(ObjectId::short).collect();
+    session.output.summary(&format!(
+        "New data is sealed under a new secret, which these keys open: {}.",
+        shown.join(", ")
+    ))?;
+    Ok(ExitCode::Done)
+}
+
 fn list(session: &Session) -> anyhow::Result<ExitCode> {
     // What is wrong with slots is told below, whether they were tried or not.
     let keyring = session.open_keyring()?;
     let (keys, problems) = keyring.list()?;
+    let epochs = keyring.epochs()?;
     for problem in &problems {
         session.output.warning(problem);
     }
     for key in &keys {
         let event = Event::Key(Box::new(event_of(key)));
+        session.output.event(&event)?;
+    }
+    for epoch in &epochs {
+        let event = Event::Epoch(Box::new(event_of_epoch(epoch)));
         session.output.event(&event)?;
     }
     let summary = Summary::KeyList {
@@ -260,6 +309,9 @@ fn list(session: &Session) -> anyhow::Result<ExitCode> {
         for line in table::lines(&COLUMNS, rows.collect(), &NAMES) {
             writeln!(out, "{line}")?;
         }
+        if let Some(line) = told_of_epochs(&keys, &epochs) {
+            writeln!(out, "{line}")?;
+        }
         out.flush()?;
     }
     Ok(if problems.is_empty() {
@@ -267,6 +319,48 @@ fn list(session: &Session) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::Damaged
     })
+}
+
+/// What a person should know of the epochs; nothing where there is only the first.
+fn told_of_epochs(keys: &[KeyInfo], epochs: &[EpochInfo]) -> Option<String> {
+    let newest = epochs.last().filter(|_| epochs.len() > 1)?;
+    let since = newest.created.map(times::local).unwrap_or_default();
+    let mut line = format!(
+        "The secret of new data was changed last on {since} ({} epochs).",
+        epochs.len()
+    );
+    let ids = |wanted: &dyn Fn(&KeyInfo) -> bool| -> Vec<String> {
+        let keys = keys.iter().filter(|key| wanted(key));
+        keys.map(|key| key.id.short()).collect()
+    };
+    let without = ids(&|key| key.opens_newest != Some(true));
+    if !without.is_empty() {
+        line += &format!(" Keys that do not open it: {}.", without.join(", "));
+    }
+    let gone = |slot: &&ObjectId| keys.iter().all(|key| key.id != **slot);
+    let gone: Vec<String> = newest
+        .slots
+        .iter()
+        .filter(gone)
+        .map(ObjectId::short)
+        .collect();
+    if !gone.is_empty() {
+        line += &format!(
+            " Keys that are gone and opened it: {}; `onefold key rotate` shuts them out of what comes.",
+            gone.join(", ")
+        );
+    }
+    Some(line)
+}
+
+fn event_of_epoch(epoch: &EpochInfo) -> EpochEvent {
+    EpochEvent {
+        epoch: epoch.epoch,
+        created: epoch.created.map(times::universal),
+        keys: epoch.slots.iter().map(ObjectId::to_string).collect(),
+        is_newest: epoch.is_newest,
+        is_open: epoch.is_open,
+    }
 }
 
 fn row(key: &KeyInfo, is_verbose: bool) -> Row {
@@ -307,5 +401,6 @@ fn event_of(key: &KeyInfo) -> KeyEvent {
         argon2_memory_bytes: cost.map(|cost| u64::from(cost.memory_kib) << 10),
         argon2_passes: cost.map(|cost| cost.passes),
         argon2_lanes: cost.map(|cost| cost.lanes),
+        opens_newest: key.opens_newest,
     }
 }

@@ -5,11 +5,12 @@ use std::io::Write;
 use clap::Args;
 use comfy_table::{Cell, Row};
 use repository::Keyring;
+use repository::files::host_name;
 use repository::migrate::{INCOMPATIBLE_FEATURES, MIGRATIONS, Migration};
 
 use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
-use crate::session::{Session, host_name};
+use crate::session::Session;
 use crate::table;
 
 /// Format version that this program writes.

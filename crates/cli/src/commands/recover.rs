@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use repository::files::host_name;
 use repository::{RecoverOptions, RecoverReport, RepairError};
 
 use crate::events::{Event, Summary};
@@ -10,7 +11,7 @@ use crate::exit_code::ExitCode;
 use crate::interrupt;
 use crate::progress_display::{Items, watch};
 use crate::repair_events::RecoverSummary;
-use crate::session::{Session, host_name};
+use crate::session::Session;
 use crate::units;
 
 /// Find directories that no snapshot names, and make a snapshot of them

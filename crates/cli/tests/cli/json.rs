@@ -143,7 +143,8 @@ fn migrations_are_documented() {
 #[test]
 fn keys_are_documented() {
     let sandbox = Sandbox::new();
-    let verbs: [(&[&str], &str); 4] = [
+    let verbs: [(&[&str], &str); 5] = [
+        (&["rotate"], "summary of key_rotate"),
         (&["add"], "summary of key_add and key_remove"),
         (&["list"], "summary of key_list"),
         (&["passwd"], "summary of key_passwd"),
@@ -170,6 +171,7 @@ fn keys_are_documented() {
         }
         if verb == ["list"] {
             assert_documented(of_kind(&events, "key"), "key");
+            assert_documented(of_kind(&events, "epoch"), "epoch");
         }
     }
 }

@@ -25,6 +25,7 @@ fn run(sandbox: &Sandbox, password: &str, arguments: &[&str]) -> Run {
 fn keys(sandbox: &Sandbox, password: &str) -> Vec<Value> {
     let events = run(sandbox, password, &["key", "list", "--json"]).expect(0);
     let mut events = events.events();
+    events.retain(|event| event["event"] != "epoch");
     let summary = events.pop().unwrap();
     assert_eq!(summary["keys"], events.len());
     events
@@ -124,4 +125,49 @@ fn where_nothing_is_encrypted_there_are_no_passwords() {
     sandbox.run(&add).expect(1).says("not encrypted");
     let events = sandbox.run(&["key", "list", "--json"]).expect(0).events();
     assert_eq!(events[0]["has_password"], false);
+}
+
+/// Removing a key and rotating shuts its holder out, who has kept the key itself.
+#[test]
+fn a_removed_key_is_shut_out_by_a_rotation() {
+    let sandbox = encrypted();
+    sandbox.write("tree/file", b"first");
+    let add = ["key", "add", "--new-password-file", "two"];
+    run(&sandbox, "one", &add).expect(0);
+    run(&sandbox, "one", &["backup", "tree"]).expect(0);
+    let list = keys(&sandbox, "two");
+    let current = list.iter().find(|key| key["is_current"] == true).unwrap();
+    let removed = current["key"].as_str().unwrap().to_owned();
+    let slot = format!("repository/keys/{removed}");
+    let kept = std::fs::read(sandbox.path(&slot)).unwrap();
+    run(&sandbox, "one", &["key", "remove", &removed]).expect(0);
+    let rotated = run(&sandbox, "one", &["key", "rotate"]).expect(0).stdout;
+    assert!(rotated.contains("a new secret"), "{rotated}");
+    sandbox.write("tree/file", b"second");
+    run(&sandbox, "one", &["backup", "tree"]).expect(0);
+    let table = run(&sandbox, "one", &["key", "list"]).expect(0).stdout;
+    assert!(table.contains("(2 epochs)"), "{table}");
+
+    std::fs::write(sandbox.path(&slot), kept).unwrap();
+    let two = run(&sandbox, "two", &["snapshots"]).expect(13);
+    two.says("without the key");
+    run(&sandbox, "two", &["backup", "tree"])
+        .expect(1)
+        .says("onefold key add");
+    run(&sandbox, "two", &["key", "rotate"]).expect(1);
+    let list = run(&sandbox, "one", &["key", "list"]).expect(0).stdout;
+    assert!(
+        list.contains(&removed[..8]) && list.contains("do not open it"),
+        "{list}"
+    );
+    run(&sandbox, "one", &["check", "--read-data"]).expect(0);
+}
+
+#[test]
+fn what_is_not_encrypted_is_not_rotated() {
+    let sandbox = Sandbox::with_repository();
+    sandbox
+        .run(&["key", "rotate"])
+        .expect(1)
+        .says("not encrypted");
 }

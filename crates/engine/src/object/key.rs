@@ -92,11 +92,13 @@ pub enum ObjectKind {
     Condemned = 8,
     /// Clients that were taken for dead: `expired/ID`.
     Expired = 9,
+    /// Secrets of epochs, sealed for those who may have them: `epochs/ID`.
+    Epoch = 10,
 }
 
 impl ObjectKind {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [ObjectKind; 9] = [
+    pub const ALL: [ObjectKind; 10] = [
         ObjectKind::Config,
         ObjectKind::Key,
         ObjectKind::Container,
@@ -106,6 +108,7 @@ impl ObjectKind {
         ObjectKind::Run,
         ObjectKind::Condemned,
         ObjectKind::Expired,
+        ObjectKind::Epoch,
     ];
 
     /// The directory (first part of the key) that objects of this kind lie in.
@@ -121,6 +124,7 @@ impl ObjectKind {
             ObjectKind::Run => "runs",
             ObjectKind::Condemned => "condemned",
             ObjectKind::Expired => "expired",
+            ObjectKind::Epoch => "epochs",
         }
     }
 }

@@ -39,7 +39,6 @@ pub use disk::{DiskImage, EarlierImage};
 pub use import::ImportOptions;
 pub use options::{BackupOptions, BackupReport, ExcludeOptions};
 
-use crate::config::ConfigError;
 use crate::deletion::runs::{Registration, RunKind};
 use crate::files::FilesError;
 use crate::listing::SnapshotTree;
@@ -172,10 +171,7 @@ impl<'a> RunningBackup<'a> {
         options: &'a BackupOptions,
         progress: &'a Progress,
     ) -> Result<Self, BackupError> {
-        repository
-            .config()
-            .check_writable()
-            .map_err(|error: ConfigError| RepositoryError::from(error))?;
+        repository.check_writable()?;
         // Before it looks at anything: what a prune deletes from now on, it knows of.
         let registration = match options.dry_run {
             true => None,

@@ -11,6 +11,7 @@ use engine::format::{
 };
 use engine::object::ObjectKey;
 
+use super::exchange::PublicKey;
 use crate::timestamp::Timestamp;
 
 /// Most bytes of a sealed label.
@@ -22,6 +23,8 @@ mod tag {
     pub const HOST: u64 = 4;
     pub const USER: u64 = 6;
     pub const NAME: u64 = 8;
+    pub const PUBLIC_KEY: u64 = 10;
+    pub const EPOCH: u64 = 12;
 }
 
 /// What is known of a key slot beside what it holds.
@@ -37,12 +40,22 @@ pub struct SlotLabel {
     pub name: String,
 }
 
+/// A label as it is stored: with what others need to know of the slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredLabel {
+    pub label: SlotLabel,
+    /// The public key of the slot's own pair, and the newest epoch that it was made with. Slots of
+    /// older versions have neither.
+    pub rotates: Option<(PublicKey, u32)>,
+}
+
 /// The sealed form.
 pub(super) fn seal(
     vault: &Vault,
     key: ObjectKey,
-    label: &SlotLabel,
+    stored: &StoredLabel,
 ) -> Result<Vec<u8>, DecodeError> {
+    let label = &stored.label;
     let mut fields = FieldWriter::new();
     fields.field(tag::CREATED, |out| label.created.encode(out));
     let texts = [
@@ -54,6 +67,10 @@ pub(super) fn seal(
         if !text.is_empty() {
             fields.field(tag, |out| out.extend_from_slice(text.as_bytes()));
         }
+    }
+    if let Some((public, epoch)) = stored.rotates {
+        fields.field(tag::PUBLIC_KEY, |out| out.extend_from_slice(&public.0));
+        fields.varint(tag::EPOCH, u64::from(epoch));
     }
     let mut body = Vec::new();
     fields.finish(&mut body);
@@ -68,7 +85,11 @@ pub(super) fn seal(
 }
 
 /// The label of a sealed form.
-pub(super) fn open(vault: &Vault, key: ObjectKey, sealed: &[u8]) -> Result<SlotLabel, LabelError> {
+pub(super) fn open(
+    vault: &Vault,
+    key: ObjectKey,
+    sealed: &[u8],
+) -> Result<StoredLabel, LabelError> {
     let body = open_document(vault, key, sealed.to_vec())?;
     Ok(decode(&body)?)
 }
@@ -84,8 +105,9 @@ pub enum LabelError {
     Body(#[from] DecodeError),
 }
 
-fn decode(body: &[u8]) -> Result<SlotLabel, DecodeError> {
+fn decode(body: &[u8]) -> Result<StoredLabel, DecodeError> {
     let mut label = SlotLabel::default();
+    let (mut public, mut epoch) = (None, None);
     // A label is never written again, so what is not known need not be kept.
     let mut unknown = UnknownFields::default();
     let mut fields = FieldList::new(body);
@@ -99,10 +121,21 @@ fn decode(body: &[u8]) -> Result<SlotLabel, DecodeError> {
             tag::HOST => label.host = text(field.value)?,
             tag::USER => label.user = text(field.value)?,
             tag::NAME => label.name = text(field.value)?,
+            tag::PUBLIC_KEY => {
+                let mut value = Decoder::new(field.value);
+                public = Some(PublicKey(value.array()?));
+                value.finish()?;
+            }
+            tag::EPOCH => {
+                let mut value = Decoder::new(field.value);
+                epoch = Some(value.varint_at_most(u64::from(u32::MAX), "an epoch")? as u32);
+                value.finish()?;
+            }
             _ => unknown.keep(field)?,
         }
     }
-    Ok(label)
+    let rotates = public.zip(epoch);
+    Ok(StoredLabel { label, rotates })
 }
 
 fn text(bytes: &[u8]) -> Result<String, DecodeError> {

@@ -13,13 +13,21 @@
 //!
 //! `config` is not authentic until the secrets that come out of here have authenticated it.
 
+mod epoch;
+mod epochs;
+mod exchange;
 mod label;
 mod password;
 mod secrets;
 mod slot;
 
+pub use epoch::Epoch;
+pub(crate) use epoch::{Member, epoch_of, id_of};
+pub(crate) use epochs::{EpochFinder, Epochs, ROTATIONS_MAX, next_rotation, recipient_of};
+pub use exchange::PublicKey;
 pub use label::{LabelError, SlotLabel};
 pub use password::{Argon2Cost, Password};
+pub(crate) use secrets::random_secret;
 pub use secrets::{FIRST_EPOCH, Secret, Secrets};
 pub use slot::{KeySlot, SlotLock};
 
@@ -48,6 +56,32 @@ pub enum KeyError {
         /// What is wrong.
         reason: DecodeError,
     },
+    /// The bytes of an epoch are not what was written.
+    #[error("epoch {epoch} is damaged: {reason}")]
+    DamagedEpoch {
+        /// Which object.
+        epoch: ObjectId,
+        /// What is wrong.
+        reason: DecodeError,
+    },
+    /// The key that opened the repository has no part in its newest epoch.
+    #[error("{0}; nothing is written with it")]
+    LockedOut(LockedOut),
+    /// Slots without a key pair can't be handed a new epoch.
+    #[error("{}", unpaired(slots))]
+    Unpaired {
+        /// Which slots.
+        slots: Vec<ObjectId>,
+    },
+    /// Others change keys or begin epochs again and again.
+    #[error("the keys changed {rounds} times while they were looked at: try again later")]
+    Restless {
+        /// How often.
+        rounds: usize,
+    },
+    /// There is no room for another epoch.
+    #[error("the secrets were changed so often that there is no room for another change")]
+    NoEpochs,
     /// A slot of a version, type or content that this version does not know.
     #[error("key slot {slot} can't be used by this version of onefold: {reason}")]
     UnsupportedSlot {
@@ -138,7 +172,9 @@ pub enum KeyError {
     #[error("the repository is not encrypted: it has no passwords that could be changed")]
     NoPasswords,
     /// A slot that was just written does not give the secrets back.
-    #[error("the new key slot {slot} does not open again: it was taken back, nothing has changed")]
+    #[error(
+        "what was just stored ({slot}) does not open again: it was taken back, nothing has changed"
+    )]
     NotVerified {
         /// Which slot.
         slot: ObjectId,
@@ -193,7 +229,9 @@ impl KeyError {
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
-            KeyError::DamagedSlot { .. } | KeyError::NoSlots { .. } => true,
+            KeyError::DamagedSlot { .. }
+            | KeyError::DamagedEpoch { .. }
+            | KeyError::NoSlots { .. } => true,
             KeyError::Store(error) => {
                 !matches!(error, StoreError::Io { .. } | StoreError::Full { .. })
             }
@@ -210,6 +248,14 @@ fn misplaced(encryption: Encryption) -> &'static str {
             "it is in the clear, but the repository is encrypted; onefold never writes such a slot"
         }
     }
+}
+
+fn unpaired(slots: &[ObjectId]) -> String {
+    let slots: Vec<String> = slots.iter().map(ObjectId::short).collect();
+    format!(
+        "these keys can't be handed new secrets, for an older version made them, or their labels can't be read: {}",
+        slots.join(", ")
+    )
 }
 
 /// Prints slots that could not be used, each after a semicolon.
@@ -268,8 +314,33 @@ pub struct OpenedSecrets {
     pub secrets: Secrets,
     /// The slot that opened.
     pub slot: ObjectId,
+    /// The slot's own secret; slots of older versions, and those in the clear, have none.
+    pub slot_key: Option<Secret>,
+    /// The newest epoch, when this slot has no part in it.
+    pub locked_out: Option<LockedOut>,
     /// What is wrong with other slots, to be told to the person.
     pub warnings: Vec<KeyError>,
+}
+
+/// An epoch that was begun without the slot that opened the repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockedOut {
+    /// The slot.
+    pub slot: ObjectId,
+    /// Its newest epoch.
+    pub epoch: u32,
+    /// When the newest of all was begun, in seconds since 1970.
+    pub since: i64,
+}
+
+impl fmt::Display for LockedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slot = self.slot.short();
+        write!(
+            f,
+            "the secrets were changed (`key rotate`) without the key {slot}: it reads what was stored before, nothing newer"
+        )
+    }
 }
 
 /// Opens a slot of `repository`, whose configuration says `encryption`. Takes as long as the
@@ -314,16 +385,19 @@ pub fn open_secrets(
     let mut slots_tried = 0;
     for slot in &usable {
         let outcome = match password {
-            None => slot.open_plain(repository),
-            Some(password) => slot.open_password(repository, password),
+            None => slot.open_plain(repository).map(|secrets| (secrets, None)),
+            Some(password) => slot.open_with_key(repository, password),
         };
         match outcome {
-            Ok(secrets) => {
-                return Ok(OpenedSecrets {
+            Ok((secrets, slot_key)) => {
+                let opened = OpenedSecrets {
                     secrets,
                     slot: slot.id(),
+                    slot_key,
+                    locked_out: None,
                     warnings: unusable,
-                });
+                };
+                return with_epochs(opened, store, repository);
             }
             Err(KeyError::WrongPassword { .. }) => slots_tried += 1,
             Err(error) => unusable.push(error),
@@ -337,6 +411,26 @@ pub fn open_secrets(
     } else {
         KeyError::NoUsableSlot { unusable }
     })
+}
+
+/// Adds what later epochs hold for the slot that opened.
+fn with_epochs(
+    mut opened: OpenedSecrets,
+    store: &dyn ObjectStore,
+    repository: ObjectId,
+) -> Result<OpenedSecrets, KeyError> {
+    let epochs = Epochs::load(store)?;
+    let slot_key = opened.slot_key.as_ref();
+    epochs.extend(repository, &mut opened.secrets, opened.slot, slot_key);
+    opened.locked_out = epochs.newer_than(&opened.secrets).map(|newer| LockedOut {
+        slot: opened.slot,
+        epoch: opened.secrets.newest_epoch(),
+        since: newer.created(),
+    });
+    let damaged = epochs.damaged.into_iter();
+    let damaged = damaged.map(|(epoch, reason)| KeyError::DamagedEpoch { epoch, reason });
+    opened.warnings.extend(damaged);
+    Ok(opened)
 }
 
 pub(crate) fn fits(lock: SlotLock, encryption: Encryption) -> bool {

@@ -10,7 +10,7 @@ use std::fmt;
 
 use chunking::{GearTable, gear_table_from_bytes};
 use engine::fingerprint::Fingerprinter;
-use engine::format::{DecodeError, Decoder, Vault};
+use engine::format::{DecodeError, Decoder, Vault, is_writer_epoch};
 use engine::object::ObjectId;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -31,6 +31,8 @@ const GEAR_TABLE_BYTES: usize = 256 * 8;
 
 const GEAR_TABLE_CONTEXT: &str = "onefold v1 gear table";
 const CONFIG_KEY_CONTEXT: &str = "onefold v1 config";
+const RECIPIENT_CONTEXT: &str = "onefold v1 epoch key pair";
+const SHARED_CONTEXT: &str = "onefold v1 shared by clients";
 
 /// Number of a secret's kind in a key slot.
 mod kind {
@@ -38,9 +40,11 @@ mod kind {
     pub const FINGERPRINT: u8 = 2;
     pub const AUTHORITY: u8 = 3;
     pub const DATA: u8 = 4;
+    pub const SLOT: u8 = 5;
 }
 
 /// All secrets of a repository.
+#[derive(Clone)]
 pub struct Secrets {
     chunker: Secret,
     fingerprint: Secret,
@@ -96,6 +100,36 @@ impl Secrets {
     /// The chunker's secret.
     pub(crate) fn chunker(&self) -> &Secret {
         &self.chunker
+    }
+
+    /// Does it hold the data secret of that epoch?
+    pub(crate) fn has_epoch(&self, epoch: u32) -> bool {
+        self.data.contains_key(&epoch)
+    }
+
+    /// The data secret of an epoch.
+    pub(crate) fn epoch(&self, epoch: u32) -> Option<&Secret> {
+        self.data.get(&epoch)
+    }
+
+    /// Adds the data secret of an epoch, unless a slot could not hold one more.
+    pub(crate) fn add_epoch(&mut self, epoch: u32, secret: Secret) {
+        if self.count() < SECRETS_MAX {
+            self.data.entry(epoch).or_insert(secret);
+        }
+    }
+
+    /// The secret of an epoch's key pair: who has the data secret has it, too.
+    pub(crate) fn recipient(&self, repository: ObjectId, epoch: u32) -> Option<Secret> {
+        let data = self.data.get(&epoch)?;
+        let mut hasher = blake3::Hasher::new_derive_key(RECIPIENT_CONTEXT);
+        hasher.update(&**data).update(&repository.0);
+        Some(Zeroizing::new(*hasher.finalize().as_bytes()))
+    }
+
+    /// What clients that can only write have as well, by which they prove that they are clients.
+    pub(crate) fn shared_by_clients(&self, repository: ObjectId) -> Secret {
+        shared_by_clients(&self.fingerprint, repository)
     }
 
     /// Adds a random data secret under the next epoch, which is returned: objects written from
@@ -156,15 +190,22 @@ impl Secrets {
         Zeroizing::new(blake3::derive_key(CONFIG_KEY_CONTEXT, &*self.authority))
     }
 
+    /// Secrets in a slot of its own, the slot's included.
     fn count(&self) -> usize {
-        3 + self.data.len()
+        4 + self.data.len()
+    }
+
+    /// The plaintext of a key slot that has no secret of its own.
+    pub(crate) fn encode(&self) -> Zeroizing<Vec<u8>> {
+        self.encode_with(None)
     }
 
     /// The plaintext of a key slot.
-    pub(crate) fn encode(&self) -> Zeroizing<Vec<u8>> {
+    pub(crate) fn encode_with(&self, slot_key: Option<&Secret>) -> Zeroizing<Vec<u8>> {
         // The exact capacity: growing would leave a copy behind that nobody wipes.
-        let mut out = Zeroizing::new(Vec::with_capacity(2 + self.count() * ENTRY_BYTES));
-        out.extend_from_slice(&(self.count() as u16).to_le_bytes());
+        let count = 3 + self.data.len() + usize::from(slot_key.is_some());
+        let mut out = Zeroizing::new(Vec::with_capacity(2 + count * ENTRY_BYTES));
+        out.extend_from_slice(&(count as u16).to_le_bytes());
         let mut put = |kind: u8, epoch: u32, secret: &Secret| {
             out.extend_from_slice(&[kind, 0, 0, 0]);
             out.extend_from_slice(&epoch.to_le_bytes());
@@ -176,11 +217,24 @@ impl Secrets {
         for (&epoch, secret) in &self.data {
             put(kind::DATA, epoch, secret);
         }
+        if let Some(secret) = slot_key {
+            put(kind::SLOT, 0, secret);
+        }
         out
     }
 
-    /// Reads the plaintext of a key slot.
+    /// Reads the plaintext of a key slot that has no secret of its own.
     pub(crate) fn decode(plain: &[u8]) -> Result<Self, DecodeError> {
+        match Self::decode_with(plain)? {
+            (secrets, None) => Ok(secrets),
+            (_, Some(_)) => Err(DecodeError::new(
+                "it holds a secret of its own, which slots of its version do not have",
+            )),
+        }
+    }
+
+    /// Reads the plaintext of a key slot, with the slot's own secret where it has one.
+    pub(crate) fn decode_with(plain: &[u8]) -> Result<(Self, Option<Secret>), DecodeError> {
         let mut decoder = Decoder::new(plain);
         let count = usize::from(decoder.u16()?);
         if count > SECRETS_MAX {
@@ -210,6 +264,7 @@ impl Secrets {
         let chunker = only(kind::CHUNKER, "chunker")?;
         let fingerprint = only(kind::FINGERPRINT, "fingerprint")?;
         let authority = only(kind::AUTHORITY, "authority")?;
+        let slot_key = found.remove(&(kind::SLOT, 0));
         if found.is_empty() {
             return Err(DecodeError::new("no data secret is in it"));
         }
@@ -217,13 +272,20 @@ impl Secrets {
             .into_iter()
             .map(|((_, epoch), secret)| (epoch, secret))
             .collect();
-        Ok(Self {
+        let secrets = Self {
             chunker,
             fingerprint,
             authority,
             data,
-        })
+        };
+        Ok((secrets, slot_key))
     }
+}
+
+fn shared_by_clients(fingerprint: &Secret, repository: ObjectId) -> Secret {
+    let mut hasher = blake3::Hasher::new_derive_key(SHARED_CONTEXT);
+    hasher.update(&**fingerprint).update(&repository.0);
+    Zeroizing::new(*hasher.finalize().as_bytes())
 }
 
 /// One secret of a slot with its kind and epoch, both of which make sense together.
@@ -234,9 +296,9 @@ fn decode_entry(decoder: &mut Decoder<'_>) -> Result<(u8, u32, Secret), DecodeEr
     let mut secret = Zeroizing::new([0; 32]);
     secret.copy_from_slice(decoder.take(32)?);
     match kind {
-        kind::CHUNKER | kind::FINGERPRINT | kind::AUTHORITY if epoch == 0 => {}
-        kind::DATA if epoch >= FIRST_EPOCH => {}
-        kind::CHUNKER..=kind::DATA => {
+        kind::CHUNKER | kind::FINGERPRINT | kind::AUTHORITY | kind::SLOT if epoch == 0 => {}
+        kind::DATA if epoch >= FIRST_EPOCH && !is_writer_epoch(epoch) => {}
+        kind::CHUNKER..=kind::SLOT => {
             return Err(DecodeError::new(format!(
                 "a secret of kind {kind} names epoch {epoch}"
             )));
@@ -250,7 +312,8 @@ fn decode_entry(decoder: &mut Decoder<'_>) -> Result<(u8, u32, Secret), DecodeEr
     Ok((kind, epoch, secret))
 }
 
-fn random_secret() -> Secret {
+/// 32 bytes from the operating system.
+pub(crate) fn random_secret() -> Secret {
     let mut secret = Zeroizing::new([0; 32]);
     if let Err(error) = getrandom::fill(&mut *secret) {
         secret.zeroize();
@@ -330,6 +393,8 @@ mod tests {
             &[(2, 0), (1, 0), (3, 0), (4, 1)],
             &[(1, 0), (2, 0), (3, 0), (4, 2), (4, 1)],
             &[(1, 0), (2, 0), (3, 0), (4, 1), (5, 0)],
+            &[(1, 0), (2, 0), (3, 0), (4, 1 << 31)],
+            &[(1, 0), (2, 0), (3, 0), (4, 1), (8, 0)],
         ] {
             assert!(Secrets::decode(&stored(bad)).is_err(), "{bad:?}");
         }

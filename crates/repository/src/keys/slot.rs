@@ -7,7 +7,8 @@
 //! A slot under a password is AES-256-GCM with a zero nonce: its key comes from a random salt
 //! and is used once. Header, repository and slot id are authenticated with it, so a slot can't
 //! be moved to another repository or asked for less work than it was made with. A label (version
-//! 2) is sealed on its own.
+//! 2) is sealed on its own. A slot of version 3 has a key pair, so that a new epoch can be sealed for its
+//! holder by others (`epoch.rs`).
 
 use std::fmt;
 
@@ -17,15 +18,19 @@ use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
 use zeroize::Zeroizing;
 
 use super::KeyError;
-use super::label::{self, LABEL_BYTES_MAX, LabelError, SlotLabel};
+use super::exchange::public_key;
+use super::label::{self, LABEL_BYTES_MAX, LabelError, SlotLabel, StoredLabel};
 use super::password::{Argon2Cost, Password, SALT_BYTES, StretchError, stretch};
-use super::secrets::Secrets;
+use super::secrets::{Secret, Secrets, random_secret};
 
 const MAGIC: &[u8; 8] = b"1FOLDKEY";
 /// Without a label.
 const VERSION: u32 = 1;
-/// With one.
+/// With one. Read, and not written any more.
+#[cfg(test)]
 const VERSION_LABELLED: u32 = 2;
+/// With a label and a key pair of its own: its secret among those wrapped, its public key in the label.
+const VERSION_PAIRED: u32 = 3;
 const HEADER_BYTES: usize = 64;
 const CHECKSUM_BYTES: usize = 16;
 const PAYLOAD_BYTES_MAX: usize = 64 << 10;
@@ -50,12 +55,31 @@ pub enum SlotLock {
 }
 
 impl SlotLock {
+    /// What a guess at its password costs; nothing where there is none.
+    #[must_use]
+    pub fn cost(self) -> Option<Argon2Cost> {
+        match self {
+            SlotLock::Plain => None,
+            SlotLock::Password(cost) => Some(cost),
+        }
+    }
+
     fn number(self) -> u8 {
         match self {
             SlotLock::Plain => 0,
             SlotLock::Password(_) => 1,
         }
     }
+}
+
+/// What a slot under a password is made of.
+struct Sealing {
+    plain: Zeroizing<Vec<u8>>,
+    lock: SlotLock,
+    version: u32,
+    /// Sealed; empty where there is none.
+    label: Vec<u8>,
+    salt: [u8; SALT_BYTES],
 }
 
 /// A key slot as it is stored.
@@ -92,11 +116,17 @@ impl KeySlot {
         repository: ObjectId,
         id: ObjectId,
     ) -> Result<Self, KeyError> {
-        let salt = random_salt();
-        Self::seal_with_salt(secrets, password, cost, repository, id, salt, Vec::new())
+        let sealing = Sealing {
+            plain: secrets.encode(),
+            lock: SlotLock::Password(cost),
+            version: VERSION,
+            label: Vec::new(),
+            salt: random_salt(),
+        };
+        Self::seal(sealing, password, repository, id)
     }
 
-    /// The same with a label.
+    /// The same with a label, and with a key pair of its own: others can hand new epochs to its holder.
     ///
     /// # Errors
     /// As [`KeySlot::seal_password`], and [`KeyError::LongLabel`].
@@ -111,31 +141,58 @@ impl KeySlot {
         id: ObjectId,
         label: &SlotLabel,
     ) -> Result<Self, KeyError> {
-        let key = ObjectKey::new(ObjectKind::Key, id);
-        let label = label::seal(&secrets.vault(repository, true), key, label)
-            .map_err(|reason| KeyError::LongLabel { reason })?;
-        let salt = random_salt();
-        Self::seal_with_salt(secrets, password, cost, repository, id, salt, label)
+        let slot_key = random_secret();
+        let sealing = Sealing {
+            plain: secrets.encode_with(Some(&slot_key)),
+            lock: SlotLock::Password(cost),
+            version: VERSION_PAIRED,
+            label: Self::paired_label(secrets, repository, id, label, &slot_key)?,
+            salt: random_salt(),
+        };
+        Self::seal(sealing, password, repository, id)
     }
 
-    fn seal_with_salt(
+    /// The sealed label of a slot with this secret of its own.
+    fn paired_label(
         secrets: &Secrets,
-        password: &Password,
-        cost: Argon2Cost,
         repository: ObjectId,
         id: ObjectId,
-        salt: [u8; SALT_BYTES],
-        label: Vec<u8>,
+        label: &SlotLabel,
+        slot_key: &Secret,
+    ) -> Result<Vec<u8>, KeyError> {
+        let stored = StoredLabel {
+            label: label.clone(),
+            rotates: Some((public_key(slot_key), secrets.newest_epoch())),
+        };
+        let key = ObjectKey::new(ObjectKind::Key, id);
+        label::seal(&secrets.vault(repository, true), key, &stored)
+            .map_err(|reason| KeyError::LongLabel { reason })
+    }
+
+    fn seal(
+        sealing: Sealing,
+        password: &Password,
+        repository: ObjectId,
+        id: ObjectId,
     ) -> Result<Self, KeyError> {
         if password.is_empty() {
             return Err(KeyError::EmptyPassword);
         }
-        let lock = SlotLock::Password(cost);
-        let plain = secrets.encode();
-        let header = header(lock, &salt, plain.len() + SEAL_TAG_BYTES, label.len());
+        let Sealing {
+            plain,
+            lock,
+            version,
+            label,
+            salt,
+        } = sealing;
+        let cost = lock
+            .cost()
+            .expect("who seals under a password says at which cost");
+        let payload_bytes = plain.len() + SEAL_TAG_BYTES;
+        let header = header(version, lock, &salt, payload_bytes, label.len());
         let sealing_key = password_key(id, password, &salt, cost)?;
         // With room for the tag, so that no unwiped copy is left behind by growing.
-        let mut payload = Zeroizing::new(Vec::with_capacity(plain.len() + SEAL_TAG_BYTES));
+        let mut payload = Zeroizing::new(Vec::with_capacity(payload_bytes));
         payload.extend_from_slice(&plain);
         let tag = sealing_key
             .seal_in_place_separate_tag(
@@ -161,7 +218,13 @@ impl KeySlot {
         Self {
             id,
             lock: SlotLock::Plain,
-            header: header(SlotLock::Plain, &plain_salt(repository), payload.len(), 0),
+            header: header(
+                VERSION,
+                SlotLock::Plain,
+                &plain_salt(repository),
+                payload.len(),
+                0,
+            ),
             payload,
             label: Vec::new(),
         }
@@ -176,7 +239,7 @@ impl KeySlot {
         let covered = checked(bytes).map_err(damaged)?;
         let mut decoder = Decoder::new(covered);
         let version = read_frame(&mut decoder).map_err(damaged)?;
-        if !(VERSION..=VERSION_LABELLED).contains(&version) {
+        if !(VERSION..=VERSION_PAIRED).contains(&version) {
             return Err(unsupported(id, format!("it is of version {version}")));
         }
         let number = decoder.u8().map_err(damaged)?;
@@ -272,11 +335,31 @@ impl KeySlot {
         repository: ObjectId,
         secrets: &Secrets,
     ) -> Result<Option<SlotLabel>, LabelError> {
+        let stored = self.stored_label(repository, secrets)?;
+        Ok(stored.map(|stored| stored.label))
+    }
+
+    /// The same, with what others need to hand new epochs to its holder.
+    pub(crate) fn stored_label(
+        &self,
+        repository: ObjectId,
+        secrets: &Secrets,
+    ) -> Result<Option<StoredLabel>, LabelError> {
         if self.label.is_empty() {
             return Ok(None);
         }
         let vault = secrets.vault(repository, true);
-        label::open(&vault, self.key(), &self.label).map(Some)
+        let mut stored = label::open(&vault, self.key(), &self.label)?;
+        if self.version() < VERSION_PAIRED {
+            // It has no such pair, whatever the label says.
+            stored.rotates = None;
+        }
+        Ok(Some(stored))
+    }
+
+    fn version(&self) -> u32 {
+        let [a, b, c, d] = [8, 9, 10, 11].map(|at| self.header[at]);
+        u32::from_le_bytes([a, b, c, d])
     }
 
     /// Opens a slot of `repository` that is in the clear.
@@ -290,7 +373,9 @@ impl KeySlot {
             SlotLock::Plain if self.header[32..] != plain_salt(repository) => {
                 Err(KeyError::ForeignSlot { slot: self.id })
             }
-            SlotLock::Plain => self.secrets(&self.payload),
+            SlotLock::Plain => {
+                Secrets::decode(&self.payload).map_err(|reason| self.unsupported(reason))
+            }
         }
     }
 
@@ -304,6 +389,18 @@ impl KeySlot {
         repository: ObjectId,
         password: &Password,
     ) -> Result<Secrets, KeyError> {
+        Ok(self.open_with_key(repository, password)?.0)
+    }
+
+    /// The same, with the slot's own secret, where it has one.
+    ///
+    /// # Errors
+    /// As [`KeySlot::open_password`].
+    pub(crate) fn open_with_key(
+        &self,
+        repository: ObjectId,
+        password: &Password,
+    ) -> Result<(Secrets, Option<Secret>), KeyError> {
         let SlotLock::Password(cost) = self.lock else {
             return Err(KeyError::NotEncrypted);
         };
@@ -321,14 +418,18 @@ impl KeySlot {
                 slots_tried: 1,
                 unusable: Vec::new(),
             })?;
-        self.secrets(plain)
+        let decoded = match self.version() {
+            VERSION_PAIRED => Secrets::decode_with(plain),
+            _ => Secrets::decode(plain).map(|secrets| (secrets, None)),
+        };
+        decoded.map_err(|reason| self.unsupported(reason))
     }
 
-    fn secrets(&self, plain: &[u8]) -> Result<Secrets, KeyError> {
-        Secrets::decode(plain).map_err(|reason| KeyError::UnsupportedSlot {
+    fn unsupported(&self, reason: DecodeError) -> KeyError {
+        KeyError::UnsupportedSlot {
             slot: self.id,
             reason,
-        })
+        }
     }
 }
 
@@ -410,15 +511,12 @@ fn random_salt() -> [u8; SALT_BYTES] {
 }
 
 fn header(
+    version: u32,
     lock: SlotLock,
     salt: &[u8; SALT_BYTES],
     payload_bytes: usize,
     label_bytes: usize,
 ) -> [u8; HEADER_BYTES] {
-    let version = match label_bytes {
-        0 => VERSION,
-        _ => VERSION_LABELLED,
-    };
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(MAGIC);
     header[8..12].copy_from_slice(&version.to_le_bytes());

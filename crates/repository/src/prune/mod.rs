@@ -178,9 +178,7 @@ impl Repository {
         progress: &Progress,
     ) -> Result<PruneReport, PruneError> {
         if !options.dry_run {
-            self.config()
-                .check_writable()
-                .map_err(RepositoryError::from)?;
+            self.check_writable()?;
         }
         let mut pruning = Pruning {
             repository: self,

@@ -3,7 +3,7 @@
 
 use engine::object::ObjectId;
 use repository::config::{Config, Encryption, Features, UnverifiedConfig};
-use repository::keys::{Argon2Cost, KeySlot, Password, SlotLabel, SlotLock};
+use repository::keys::{Argon2Cost, Epoch, KeySlot, Password, SlotLabel, SlotLock};
 
 use super::{AUTHORITY, REPOSITORY, secrets};
 
@@ -82,6 +82,47 @@ pub fn key_slot(bytes: &[u8]) {
             }
         }
     }
+}
+
+/// The epoch whose object all epochs here are.
+const EPOCH: u32 = 0x0001_0002;
+
+fn epoch_id() -> ObjectId {
+    let mut id = ObjectId([3; 16]);
+    id.0[..4].copy_from_slice(&EPOCH.to_be_bytes());
+    id
+}
+
+/// An epoch without its checksum, which is added. Epochs have one form.
+pub fn epoch(bytes: &[u8]) {
+    let _ = Epoch::parse(epoch_id(), bytes);
+    let mut object = bytes.to_vec();
+    object.extend_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+    if let Ok(epoch) = Epoch::parse(epoch_id(), &object) {
+        assert_eq!(epoch.encode(), object);
+        assert_eq!(epoch.epoch(), EPOCH);
+        assert!(epoch.slots().count() > 0);
+    }
+}
+
+/// A rotation for one slot and one for two: what is sealed in them is anything.
+pub fn epoch_samples() -> Vec<Vec<u8>> {
+    let sample = |count: u8| {
+        let mut bytes = b"1FOLDEPO\x01\0\0\0\x01\0\0\0".to_vec();
+        bytes.extend_from_slice(&EPOCH.to_le_bytes());
+        bytes.extend_from_slice(&u32::from(count).to_le_bytes());
+        bytes.extend_from_slice(&1_795_000_000i64.to_le_bytes());
+        for entry in 0..count {
+            bytes.extend_from_slice(&[entry; 16]);
+            bytes.extend_from_slice(&1u32.to_le_bytes());
+            bytes.extend_from_slice(&[7; 80]);
+        }
+        let checksum = blake3::hash(&bytes);
+        let object = [&bytes[..], &checksum.as_bytes()[..16]].concat();
+        assert!(Epoch::parse(epoch_id(), &object).is_ok(), "a sample");
+        bytes
+    };
+    vec![sample(1), sample(2)]
 }
 
 fn password() -> Password {

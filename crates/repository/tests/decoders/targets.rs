@@ -50,6 +50,12 @@ pub const TARGETS: &[Target] = &[
         samples: keys_and_config::key_slot_samples,
         rounds: 20_000,
     },
+    Target {
+        name: "epoch",
+        check: keys_and_config::epoch,
+        samples: keys_and_config::epoch_samples,
+        rounds: 20_000,
+    },
 ];
 
 /// The repository that everything here belongs to.

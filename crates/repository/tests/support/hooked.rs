@@ -58,6 +58,25 @@ pub fn watched(
     }
 }
 
+/// Does something before the given change.
+pub fn meddled(
+    store: &Arc<MemoryStore>,
+    change: i64,
+    then: impl Fn() + Send + Sync + 'static,
+) -> Arc<Hooked> {
+    let left = AtomicI64::new(change);
+    Arc::new(Hooked {
+        store: Arc::clone(store),
+        before_change: Box::new(move || {
+            if left.fetch_sub(1, Ordering::SeqCst) == 1 {
+                then();
+            }
+            true
+        }),
+        before_read: Box::new(|_| ()),
+    })
+}
+
 impl Hooked {
     fn change(&self, key: &ObjectKey) -> Result<(), StoreError> {
         if (self.before_change)() {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use repository::files::host_name;
 use repository::{RepairContainersOptions, RepairContainersReport};
 
 use super::unless_stopped;
@@ -10,7 +11,7 @@ use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::progress_display::{Items, watch};
 use crate::repair_events::{RepairContainersSummary, RepairedEvent};
-use crate::session::{Session, host_name};
+use crate::session::Session;
 use crate::units;
 
 /// Move what is whole of damaged containers to new ones, and name the files that are lost

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use repository::files::host_name;
 use repository::{RepairRemapsOptions, RepairRemapsReport};
 
 use super::unless_stopped;
@@ -10,7 +11,7 @@ use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::progress_display::{Items, watch};
 use crate::repair_events::RepairRemapsSummary;
-use crate::session::{Session, host_name};
+use crate::session::Session;
 use crate::units;
 
 /// Make remaps again from what containers say of themselves

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use repository::files::host_name;
 use repository::snapshot::{SnapshotFilter, SnapshotSpec};
 use repository::{
     RepairSnapshotsOptions, RepairSnapshotsReport, RepairedSnapshot, SnapshotOutcome,
@@ -13,7 +14,7 @@ use crate::events::{Event, Summary};
 use crate::exit_code::ExitCode;
 use crate::progress_display::{Items, watch};
 use crate::repair_events::{RepairSnapshotsSummary, RepairedEvent};
-use crate::session::{Session, host_name};
+use crate::session::Session;
 use crate::units;
 
 /// Make new snapshots of damaged ones, without the files that are lost

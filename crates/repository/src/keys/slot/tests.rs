@@ -32,6 +32,18 @@ const GOLDEN_LABELLED: &str = "\
      ec5be71e684dbf1ea0b35415c0d44a5e60f5e398fcde96ad943daa826a1c0698dd224a422eaf7621f61c6a4a\
      6358a447bc33";
 
+/// With the secret of bytes 5 for a key pair, which makes it version 3.
+const GOLDEN_PAIRED: &str = "\
+     31464f4c444b45590300000001006000400000000200000002000000da000000cccccccccccccccccccccccc\
+     ccccccccccccccccccccccccccccccccccccccccb5bd95180082a6bbc9a8d6e4b0a14f560604c22f649c1827\
+     a8dcd0c1431fbd60bc34a94a5fd9b6cc9b3088f4b7f2fef21149f05dc1a49feed0e5da0eff32363aa23f6a24\
+     e35e3b46b5db35181e1eaab3956d6b5103ed1f41553fb04f1c84cc91cc62f4e92fa4da0215ee2c0c5e79ca3d\
+     8b4ecb732a928fd2c8ffe7ef8bdba8e74f6f84fdc291e5484e4c9be008c0c6963742c9284f341faf26e01ada\
+     da20644bde98bac1559f143d98cd3ba9673348bc4c6c3ae8490cfd3d01e288cf61cacf3198d2f478b24c27a5\
+     2a8d693702aed47d838b7d8ae8e714795ad131464b31010000000000000033d3365fd628e5bbf716ec5be71e\
+     684dbf1ea0b35415c0d44a5e60f5d379e0c4e1e97bcf4dc85ffc86c354c08bfab6a05a3f37cf372e959a4de3\
+     73a5297690abf7a0b403a273a436ef56c6b05bd7009ee2e2f1129d951665fbe39f08dc1c9cb2d2be1a97";
+
 fn bytes_of(digits: &str) -> Vec<u8> {
     let digits = digits.as_bytes().chunks_exact(2);
     digits
@@ -77,17 +89,20 @@ fn rechecksummed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+fn sealing(version: u32, label: Vec<u8>) -> Sealing {
+    let slot_key = (version == VERSION_PAIRED).then(|| Zeroizing::new([5; 32]));
+    Sealing {
+        plain: secrets().encode_with(slot_key.as_ref()),
+        lock: SlotLock::Password(SMALL),
+        version,
+        label,
+        salt: [0xcc; 32],
+    }
+}
+
 #[test]
 fn golden_slot() {
-    let slot = KeySlot::seal_with_salt(
-        &secrets(),
-        &password(),
-        SMALL,
-        REPOSITORY,
-        SLOT,
-        [0xcc; 32],
-        Vec::new(),
-    );
+    let slot = KeySlot::seal(sealing(VERSION, Vec::new()), &password(), REPOSITORY, SLOT);
     assert_eq!(*slot.unwrap().encode(), golden());
     let slot = KeySlot::parse(SLOT, &golden()).unwrap();
     assert_eq!(slot.lock(), SlotLock::Password(SMALL));
@@ -98,17 +113,13 @@ fn golden_slot() {
 #[test]
 fn golden_labelled_slot() {
     let key = ObjectKey::new(ObjectKind::Key, SLOT);
-    let sealed = label::seal(&secrets().vault(REPOSITORY, true), key, &label()).unwrap();
-    let salt = [0xcc; 32];
-    let slot = KeySlot::seal_with_salt(
-        &secrets(),
-        &password(),
-        SMALL,
-        REPOSITORY,
-        SLOT,
-        salt,
-        sealed,
-    );
+    let stored = StoredLabel {
+        label: label(),
+        rotates: None,
+    };
+    let sealed = label::seal(&secrets().vault(REPOSITORY, true), key, &stored).unwrap();
+    let sealing = sealing(VERSION_LABELLED, sealed);
+    let slot = KeySlot::seal(sealing, &password(), REPOSITORY, SLOT);
     assert_eq!(*slot.unwrap().encode(), golden_labelled());
     let slot = KeySlot::parse(SLOT, &golden_labelled()).unwrap();
     let opened = slot.open_password(REPOSITORY, &password()).unwrap();
@@ -116,6 +127,39 @@ fn golden_labelled_slot() {
     assert_eq!(slot.label(REPOSITORY, &secrets()).unwrap(), Some(label()));
     let unlabelled = KeySlot::parse(SLOT, &golden()).unwrap();
     assert_eq!(unlabelled.label(REPOSITORY, &secrets()).unwrap(), None);
+}
+
+#[test]
+fn golden_paired_slot() {
+    let slot_key = Zeroizing::new([5; 32]);
+    let sealed = KeySlot::paired_label(&secrets(), REPOSITORY, SLOT, &label(), &slot_key).unwrap();
+    let sealing = sealing(VERSION_PAIRED, sealed);
+    let slot = KeySlot::seal(sealing, &password(), REPOSITORY, SLOT).unwrap();
+    assert_eq!(*slot.encode(), bytes_of(GOLDEN_PAIRED));
+    let slot = KeySlot::parse(SLOT, &bytes_of(GOLDEN_PAIRED)).unwrap();
+    let (opened, opened_key) = slot.open_with_key(REPOSITORY, &password()).unwrap();
+    assert_eq!(*opened.encode(), *secrets().encode());
+    assert_eq!(opened_key, Some(slot_key.clone()));
+    let stored = slot.stored_label(REPOSITORY, &secrets()).unwrap().unwrap();
+    assert_eq!(stored.label, label());
+    assert_eq!(stored.rotates, Some((public_key(&slot_key), 1)));
+}
+
+/// The version says whether a slot has a secret of its own, not its payload.
+#[test]
+fn a_slot_has_what_its_version_has() {
+    let plain = secrets().encode_with(Some(&Zeroizing::new([5; 32])));
+    for version in [VERSION, VERSION_LABELLED] {
+        let mut sealing = sealing(version, vec![0; 40 * usize::from(version > 1)]);
+        sealing.plain = plain.clone();
+        let slot = KeySlot::seal(sealing, &password(), REPOSITORY, SLOT).unwrap();
+        let opened = slot.open_password(REPOSITORY, &password());
+        assert!(matches!(opened, Err(KeyError::UnsupportedSlot { .. })));
+    }
+    let mut later = bytes_of(GOLDEN_PAIRED);
+    later[8] = 4;
+    let parsed = KeySlot::parse(SLOT, &rechecksummed(later));
+    assert!(matches!(parsed, Err(KeyError::UnsupportedSlot { .. })));
 }
 
 #[test]
@@ -227,7 +271,7 @@ fn headers_that_make_no_sense_are_refused() {
     };
     let word = |value: u32| value.to_le_bytes();
     assert!(matches!(
-        parse(8, &word(3)),
+        parse(8, &word(4)),
         KeyError::UnsupportedSlot { .. }
     ));
     let announced = parse(8, &word(2));
