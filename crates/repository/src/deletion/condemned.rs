@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use engine::format::{
     DecodeError, Decoder, FieldList, FieldWriter, InObject, ObjectError, UnknownFields, Vault,
-    put_varint, read_document, write_document,
+    is_writer_epoch, put_varint, read_document_and_epoch, write_document,
 };
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
 
@@ -159,7 +159,8 @@ fn write(
 pub struct Condemned {
     /// The markers, by their ids.
     pub markers: BTreeMap<ObjectId, Marker>,
-    /// Waiting lists whose marker is gone: what a prune left that died at its end.
+    /// Waiting lists whose marker is gone: what a prune left that died at its end. And what clients wrote that
+    /// may not condemn.
     pub orphans: Vec<ObjectId>,
 }
 
@@ -175,11 +176,16 @@ impl Condemned {
         let mut lists = Vec::new();
         for id in ids {
             let key = key_of(id);
-            let body = match read_document(store, vault, key) {
+            let (body, epoch) = match read_document_and_epoch(store, vault, key) {
                 // Done with since it was listed.
                 Err(error) if error.is_missing() => continue,
-                body => body?,
+                read => read?,
             };
+            if is_writer_epoch(epoch) {
+                // A client that can only write condemns nothing.
+                condemned.orphans.push(id);
+                continue;
+            }
             match decode(&body).in_object(key, "condemned")? {
                 Document::Objects(objects) => {
                     let waiting = Vec::new();
@@ -242,6 +248,7 @@ pub fn remove_orphan(store: &dyn ObjectStore, list: ObjectId) -> Result<(), Obje
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::format::WRITER_EPOCHS_FROM;
     use engine::object::MemoryStore;
     use zeroize::Zeroizing;
 
@@ -280,6 +287,21 @@ mod tests {
             Condemned::load(&store, &vault).unwrap(),
             Condemned::default()
         );
+    }
+
+    #[test]
+    fn a_client_that_can_only_write_condemns_nothing() {
+        let store = MemoryStore::new();
+        let secret = |epoch| BTreeMap::from([(epoch, Zeroizing::new([7; 32]))]);
+        let writer = Vault::new(ObjectId([1; 16]), secret(WRITER_EPOCHS_FROM), true);
+        let marker = condemn(&store, &writer, &BTreeSet::from([id(2)])).unwrap();
+        wait_for(&store, &writer, id(3), &BTreeMap::new()).unwrap();
+        let find = |_| Ok(Some(Zeroizing::new([7; 32])));
+        let reader = vault().finding(Box::new(find));
+        let found = Condemned::load(&store, &reader).unwrap();
+        assert!(found.markers.is_empty() && found.objects().is_empty());
+        assert_eq!(found.orphans.len(), 2);
+        assert!(found.orphans.contains(&marker));
     }
 
     #[test]
