@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::ContainerId;
 use crate::format::{
-    DecodeError, Decoder, InObject, ObjectError, Vault, put_varint, read_document, write_document,
+    DecodeError, Decoder, InObject, ObjectError, Vault, is_writer_epoch, put_varint,
+    read_document_and_epoch, write_document,
 };
 use crate::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore};
 
@@ -154,8 +155,11 @@ impl RemapSet {
         let mut set = self.clone();
         for id in new {
             let key = ObjectKey::new(ObjectKind::Remap, id);
-            let body = read_document(store, vault, key)?;
-            set.merge(&Remap::decode(&body).in_object(key, "remap")?);
+            let (body, epoch) = read_document_and_epoch(store, vault, key)?;
+            // A client that can only write moves nothing: it could put containers of its own before others.
+            if !is_writer_epoch(epoch) {
+                set.merge(&Remap::decode(&body).in_object(key, "remap")?);
+            }
             set.read.insert(id);
         }
         Ok(Some(set))
@@ -242,6 +246,33 @@ mod tests {
                 .map(|(a, b)| (ContainerId(id(a)), id(b)))
                 .collect(),
         })
+    }
+
+    #[test]
+    fn a_client_that_can_only_write_moves_nothing() {
+        use crate::format::{WRITER_EPOCHS_FROM, write_document};
+        use crate::object::MemoryStore;
+        use std::collections::BTreeMap;
+        use zeroize::Zeroizing;
+        let vault = |epoch| {
+            let secrets = BTreeMap::from([(epoch, Zeroizing::new([7; 32]))]);
+            Vault::new(id(1), secrets, true)
+                .finding(Box::new(|_| Ok(Some(Zeroizing::new([7; 32])))))
+        };
+        let remap = Remap {
+            generation: 3,
+            moved: vec![(ContainerId(id(4)), id(5))],
+        };
+        let store = MemoryStore::new();
+        let places = |store: &MemoryStore| {
+            let set = RemapSet::load(store, &vault(1)).unwrap();
+            (set.places(ContainerId(id(4))).count(), set.generation)
+        };
+        for (number, epoch, expected) in [(8, WRITER_EPOCHS_FROM, (1, 0)), (9, 1, (2, 3))] {
+            let key = ObjectKey::new(ObjectKind::Remap, id(number));
+            write_document(&store, &vault(epoch), key, &remap.encode()).unwrap();
+            assert_eq!(places(&store), expected);
+        }
     }
 
     proptest! {
