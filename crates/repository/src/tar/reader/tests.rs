@@ -1,3 +1,5 @@
+//! Archives that come back, and archives that lie.
+
 use proptest::prelude::*;
 
 use super::super::writer::{NewMember, TarWriter};
