@@ -37,7 +37,7 @@ pub fn archive(bytes: &[u8]) {
             let total: u64 = extents.iter().map(|extent| extent.bytes).sum();
             assert_eq!(total, stored, "a map of holes agrees with what is stored");
             let ends = extents.iter().map(|extent| extent.offset + extent.bytes);
-            assert!(ends.last().unwrap_or(0) <= member.size);
+            assert!(ends.max().unwrap_or(0) <= member.size);
         }
     }
     assert!(reader.offset() <= bytes.len() as u64);
