@@ -149,9 +149,6 @@ pub struct GlobalArguments {
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_index_memory)]
     pub index_memory: Option<usize>,
 
-    #[command(flatten)]
-    pub remote: RemoteArguments,
-
     /// Show what each stage of a backup, restore or check is doing, live and as a table at the end,
     /// and which one is the bottleneck
     #[arg(long, global = true)]
@@ -171,6 +168,10 @@ pub struct GlobalArguments {
     /// The variable that may hold the password, if it is not ONEFOLD_PASSWORD: of a second repository.
     #[arg(skip)]
     pub password_variable: Option<&'static str>,
+
+    // The last one: its heading would stand above what follows.
+    #[command(flatten)]
+    pub remote: RemoteArguments,
 }
 
 /// What to do: one verb.

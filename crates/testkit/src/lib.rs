@@ -6,6 +6,7 @@
 //! * [`conformance`]: what every implementation of a seam must do;
 //! * [`deltas`]: containers of deltas, right ones and wrong ones;
 //! * [`generate`]: bytes from seeds, and versions of them;
+//! * [`minio_cluster`]: four nodes of MinIO on this machine;
 //! * [`s3_server`]: a real S3 server on this machine;
 //! * [`tar`]: tars, honest or lying;
 //! * [`random`]: the numbers behind both.
@@ -17,6 +18,7 @@ pub mod conformance;
 pub mod crash_disk;
 pub mod deltas;
 pub mod generate;
+pub mod minio_cluster;
 pub mod mutate;
 pub mod random;
 pub mod s3_server;

@@ -1,8 +1,10 @@
 //! Repositories on a real S3 server.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use testkit::minio_cluster::MinioCluster;
 use testkit::s3_server::VersityGateway;
 
 use crate::json::assert_documented;
@@ -242,4 +244,39 @@ fn other_things_are_left_alone() {
         .expect(1)
         .says("letter.txt");
     assert_eq!(files_below(&place).len(), 1);
+}
+
+/// `MINIO=/path/to/minio cargo test -p onefold --test cli -- --ignored a_node_may_die`
+#[test]
+#[ignore = "needs MinIO, which takes minutes to build"]
+fn a_node_may_die_in_the_middle_of_a_backup() {
+    let mut cluster = MinioCluster::start();
+    let sandbox = Sandbox::new();
+    let address = format!("s3:{}/{}/laptop", cluster.url(0), MinioCluster::BUCKET);
+    let command = |arguments: &[&str]| {
+        let mut command = sandbox.command(arguments);
+        command
+            .env("ONEFOLD_REPO", &address)
+            .env("AWS_ACCESS_KEY_ID", MinioCluster::ACCESS_KEY)
+            .env("AWS_SECRET_ACCESS_KEY", MinioCluster::SECRET_KEY)
+            .env("XDG_CACHE_HOME", sandbox.path("cache"));
+        command
+    };
+    for number in 0..12u64 {
+        sandbox.write(&format!("tree/{number}"), &noise(5_000_000, number));
+    }
+    Run::new(&mut command(&["init", "--no-encryption"])).expect(0);
+    let mut backup = command(&["backup", "--limit-upload", "10MiB", "tree"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(backup.try_wait().unwrap().is_none(), "it is at work");
+    cluster.kill(2);
+    Run::of(backup.wait_with_output().unwrap()).expect(0);
+    Run::new(&mut command(&["check", "--read-data", "--no-cache"])).expect(0);
+    let from = format!("latest:{}", sandbox.text("tree"));
+    Run::new(&mut command(&["restore", &from, "out"])).expect(0);
+    assert!(files_below(&sandbox.path("out")) == files_below(&sandbox.path("tree")));
 }
