@@ -124,8 +124,16 @@ fn damage_group(store: &MemoryStore, repository: &Repository, key: ObjectKey, nu
 fn damaged() -> (Fixture, Arc<MemoryStore>, ObjectKey) {
     let fixture = Fixture::new(true);
     let store = Arc::new(fixture.store.fork());
-    let key = fixture.containers(ContainerKind::Data)[0];
-    damage_group(&store, &open(&store), key, 1);
+    let repository = open(&store);
+    let reader = repository.engine().reader().unwrap();
+    let groups = |key: &ObjectKey| {
+        let (metadata, _) = reader.containers().object(*key).unwrap();
+        metadata.sections[0].groups.len()
+    };
+    let keys = fixture.containers(ContainerKind::Data);
+    let key = keys.into_iter().max_by_key(groups).unwrap();
+    assert!(groups(&key) > 2);
+    damage_group(&store, &repository, key, 1);
     (fixture, store, key)
 }
 
@@ -301,6 +309,39 @@ fn files_that_are_stored_again_are_whole_again_where_nothing_is_known_of_their_c
 }
 
 #[test]
+fn what_nobody_can_read_stays_as_long_as_a_snapshot_needs_it() {
+    let fixture = Fixture::new(true);
+    let store = Arc::new(fixture.store.fork());
+    let key = fixture.containers(ContainerKind::Data)[0];
+    let whole = store.object(&key).unwrap();
+    store.corrupt(&key, |object| object.truncate(object.len() - 100));
+    let repository = open(&store);
+    let containers = RepairContainersOptions::default();
+    let done = repository
+        .repair_containers(&containers, &Progress::default())
+        .unwrap();
+    assert_eq!((done.damaged, done.unreadable, done.chunks_kept), (1, 1, 0));
+    let refused = repository
+        .prune(&eager(), &Progress::default())
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("is needed and is nowhere"),
+        "{refused}"
+    );
+    // Brought back from a copy, it is whole again, although it was condemned: what is needed of it is packed anew.
+    let brought_back = Arc::new(store.fork());
+    brought_back.insert_raw(key, whole.to_vec());
+    let repository = open(&brought_back);
+    repository.prune(&eager(), &Progress::default()).unwrap();
+    assert!(brought_back.object(&key).is_none());
+    assert_eq!(check(&repository).problem_count, 0);
+    for saved in &fixture.saved {
+        let (root, picture) = (fixture.source.root(), &saved.picture);
+        check_restore(&repository, &saved.snapshot, root, picture).unwrap();
+    }
+}
+
+#[test]
 fn parts_are_kept_with_zeros_for_the_rest() {
     let (fixture, store, _) = damaged();
     let repository = open(&store);
@@ -419,7 +460,10 @@ fn what_is_whole_of_a_container_is_moved_and_the_rest_goes_once_nobody_needs_it(
         ),
         (done.chunks_kept, done.chunks_lost, done.snapshots.len())
     );
-    assert!(done.chunks_kept > 0 && done.chunks_lost > 0 && !done.snapshots.is_empty());
+    assert!(
+        done.chunks_kept > 0 && done.chunks_lost > 0 && !done.snapshots.is_empty(),
+        "{done:?}"
+    );
     assert_not_worse(&before, &readable(&repository), "moved");
     let again = repository
         .repair_containers(&wet, &Progress::default())
@@ -717,21 +761,81 @@ fn whatever_is_damaged_nothing_is_worse_afterwards_and_check_is_clean() {
     }
 }
 
+/// A damaged repository, what can be read of it, and what has to be readable once it is repaired.
+struct Scenario {
+    what: String,
+    store: Arc<MemoryStore>,
+    before: Readable,
+    then: Readable,
+}
+
+/// Damage at random, and one of each kind that every repair has something to do for.
+fn scenarios(whole: &Arc<MemoryStore>) -> Vec<Scenario> {
+    let right = readable(&open(whole));
+    let mut scenarios = Vec::new();
+    for seed in [1, 4, 9] {
+        let (store, before, damage) = damaged_copy(whole, seed);
+        scenarios.push(Scenario {
+            what: format!("seed {seed}, {damage:?}"),
+            store,
+            then: before.clone(),
+            before,
+        });
+    }
+    let id = |number| engine::object::ObjectId([number; 16]);
+    let stale = Arc::new(whole.fork());
+    let engine = open(&stale).engine().clone();
+    let gone = (engine::container::ContainerId(id(7)), id(8));
+    engine.store_remap(vec![gone]).unwrap();
+    scenarios.push(Scenario {
+        what: "a place that is gone".to_owned(),
+        store: stale,
+        before: right.clone(),
+        then: right.clone(),
+    });
+    let damaged = Arc::new(whole.fork());
+    for key in keys_of(&damaged, ObjectKind::Remap) {
+        damaged.corrupt(&key, |bytes| bytes[15] ^= 1);
+    }
+    scenarios.push(Scenario {
+        what: "damaged remaps".to_owned(),
+        store: damaged,
+        before: Readable::new(),
+        then: right,
+    });
+    let group = Arc::new(whole.fork());
+    let repository = open(&group);
+    for key in keys_of(&group, ObjectKind::Container)
+        .into_iter()
+        .step_by(2)
+    {
+        damage_group(&group, &repository, key, 1);
+    }
+    let before = readable(&open(&group));
+    scenarios.push(Scenario {
+        what: "damaged groups".to_owned(),
+        store: group,
+        then: before.clone(),
+        before,
+    });
+    scenarios
+}
+
 #[test]
 fn a_repair_that_dies_at_any_change_makes_nothing_worse() {
     let (_source, whole) = pruned();
     let right = readable(&open(&whole));
-    for seed in [1, 4, 9] {
-        let (damaged, before, damage) = damaged_copy(&whole, seed);
+    for scenario in scenarios(&whole) {
+        let before = &scenario.before;
         for changes in 0.. {
-            let store = Arc::new(damaged.fork());
+            let store = Arc::new(scenario.store.fork());
             let repository = support::open(dying(&store, changes), true).unwrap();
             let is_done = repair_all(&repository).is_ok();
-            let what = format!("seed {seed}, {damage:?}, {changes} changes");
+            let what = format!("{}, {changes} changes", scenario.what);
             let repository = open(&store);
             if repository.engine().reader().is_ok() {
                 let after = readable(&repository);
-                assert_not_worse(&before, &after, &what);
+                assert_not_worse(before, &after, &what);
                 assert_not_worse(&after, &right, &format!("{what}: something is wrong"));
             } else {
                 assert!(before.is_empty(), "{what}: remaps can't be read any more");
@@ -750,11 +854,8 @@ fn a_repair_that_dies_at_any_change_makes_nothing_worse() {
             }
             // The next one goes on.
             repair_all(&repository).unwrap_or_else(|error| panic!("{what}: {error}"));
-            assert_not_worse(
-                &before,
-                &readable(&repository),
-                &format!("{what}, then repaired"),
-            );
+            let after = readable(&repository);
+            assert_not_worse(&scenario.then, &after, &format!("{what}, then repaired"));
         }
     }
 }

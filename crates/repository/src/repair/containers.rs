@@ -107,6 +107,7 @@ impl Repository {
     ) -> Result<(), RepairError> {
         let engine = self.engine();
         let mut compactor = engine.compactor()?;
+        compactor.keep_orphans();
         let mut containers: BTreeMap<ContainerId, SlotSet> = BTreeMap::new();
         let remaps = reader.containers().remaps();
         for (container, object, lost) in health.lost() {

@@ -126,6 +126,8 @@ pub struct Compactor {
     open: Vec<OpenObject>,
     moved: Vec<(ContainerId, ObjectId)>,
     totals: CompactionTotals,
+    /// Are chunks kept that are stored as deltas, although what they are made of can't be had?
+    keeps_orphans: bool,
     /// Slots that are damaged where they lie, by container and object.
     damaged: HashMap<(ContainerId, ObjectId), SlotSet>,
 }
@@ -152,6 +154,7 @@ impl Engine {
             open: Vec::new(),
             moved: Vec::new(),
             totals: CompactionTotals::default(),
+            keeps_orphans: false,
             damaged: HashMap::new(),
         })
     }
@@ -214,8 +217,13 @@ impl Compactor {
         self.totals
     }
 
-    /// Takes these slots of a container from other places than that object, for they are damaged there. From then
-    /// on chunks stored as deltas are kept even where what they are made of can't be had: their own bytes are whole.
+    /// From now on chunks stored as deltas are kept even where what they are made of is lost: their own bytes are
+    /// whole, and a base may be brought back. For repairs.
+    pub fn keep_orphans(&mut self) {
+        self.keeps_orphans = true;
+    }
+
+    /// Takes these slots of a container from other places than that object, for they are damaged there.
     pub fn pass_over(&mut self, container: ContainerId, object: ObjectId, slots: SlotSet) {
         self.damaged.insert((container, object), slots);
     }
@@ -370,7 +378,7 @@ impl Compactor {
         });
         let base = match base {
             // Its base may be made good some day: what there is of the chunk must not go.
-            Err(error) if !self.damaged.is_empty() && error.is_damage() => return Ok(()),
+            Err(error) if self.keeps_orphans && error.is_damage() => return Ok(()),
             base => base?,
         };
         let made = self.reader.undelta(&stored_chunk, &base, stored)?;
