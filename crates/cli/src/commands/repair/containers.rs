@@ -99,7 +99,7 @@ fn text(report: &RepairContainersReport, is_dry_run: bool, elapsed: Duration) ->
     ));
     if report.unreadable > 0 {
         lines.push(format!(
-            "Of {} nobody knows what was in them: the end that says so is damaged or cut off.",
+            "{} can't be read at all: the end that says what is in it is damaged or cut off.",
             counted(report.unreadable, "container", "containers"),
         ));
     }
