@@ -389,7 +389,7 @@ fn who_shows_no_life_is_taken_for_dead() {
 fn a_crash_at_any_moment_loses_nothing() {
     let mut reference = Place::new(4);
     reference.forget(0);
-    assert!(reference.prune(&eager()).unwrap().objects_packed > 0);
+    let mut has_packed = reference.prune(&eager()).unwrap().objects_packed > 0;
     let pruned = reference.bytes();
     let mut moments = 0;
     loop {
@@ -397,7 +397,10 @@ fn a_crash_at_any_moment_loses_nothing() {
         place.forget(0);
         let medium = dying(&place.medium, moments);
         let repository = open(medium as Arc<dyn ObjectStore>, true).unwrap();
-        let is_whole = repository.prune(&eager(), &Progress::default()).is_ok();
+        let outcome = repository.prune(&eager(), &Progress::default());
+        let is_whole = outcome.is_ok();
+        // What lies together in a container is chance: somewhere along the way something must be packed.
+        has_packed |= outcome.is_ok_and(|report| report.objects_packed > 0);
         place.assert_sound(&format!("died at change {moments}"));
         // What it registered is there still: others take it for dead, by and by.
         let impatient = PruneOptions {
@@ -427,6 +430,7 @@ fn a_crash_at_any_moment_loses_nothing() {
         moments += 1;
     }
     assert!(moments > 8, "{moments} changes: nothing was pruned");
+    assert!(has_packed, "a compaction may die, too");
 }
 
 #[test]

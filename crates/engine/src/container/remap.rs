@@ -114,16 +114,12 @@ impl RemapSet {
         listed.sort_unstable();
         let (mut set, mut damaged) = (Self::default(), Vec::new());
         for &id in &listed {
-            let key = ObjectKey::new(ObjectKind::Remap, id);
-            let body = read_document(store, vault, key);
-            match body.and_then(|body| Remap::decode(&body).in_object(key, "remap")) {
-                Ok(remap) => {
-                    set.merge(&remap);
-                    set.read.insert(id);
-                }
+            match set.take(store, vault, id) {
                 Err(error) if error.is_missing() => {}
-                Err(error) if error.is_damage() => damaged.push((key, error)),
-                Err(error) => return Err(error),
+                Err(error) if error.is_damage() => {
+                    damaged.push((ObjectKey::new(ObjectKind::Remap, id), error));
+                }
+                taken => taken?,
             }
         }
         Ok(ReadableRemaps { set, damaged })
@@ -154,15 +150,26 @@ impl RemapSet {
         }
         let mut set = self.clone();
         for id in new {
-            let key = ObjectKey::new(ObjectKind::Remap, id);
-            let (body, epoch) = read_document_and_epoch(store, vault, key)?;
-            // A client that can only write moves nothing: it could put containers of its own before others.
-            if !is_writer_epoch(epoch) {
-                set.merge(&Remap::decode(&body).in_object(key, "remap")?);
-            }
-            set.read.insert(id);
+            set.take(store, vault, id)?;
         }
         Ok(Some(set))
+    }
+
+    /// Reads a remap object and takes it in.
+    fn take(
+        &mut self,
+        store: &dyn ObjectStore,
+        vault: &Vault,
+        id: ObjectId,
+    ) -> Result<(), ObjectError> {
+        let key = ObjectKey::new(ObjectKind::Remap, id);
+        let (body, epoch) = read_document_and_epoch(store, vault, key)?;
+        // A client that can only write moves nothing: it could put containers of its own before others.
+        if !is_writer_epoch(epoch) {
+            self.merge(&Remap::decode(&body).in_object(key, "remap")?);
+        }
+        self.read.insert(id);
+        Ok(())
     }
 
     /// Takes in one more remap.

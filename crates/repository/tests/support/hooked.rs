@@ -74,6 +74,7 @@ pub fn meddled(
             true
         }),
         before_read: Box::new(|_| ()),
+        may_delete: true,
     })
 }
 
