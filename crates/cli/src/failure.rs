@@ -226,6 +226,9 @@ fn of_config(error: &ConfigError) -> Verdict {
         | ConfigError::UnknownFeatures { .. }
         | ConfigError::ReadOnly { .. }
         | ConfigError::Unsupported { .. } => failed(HINT_NEWER),
+        ConfigError::OneSection => failed(
+            "`onefold migrate several-sections` makes it possible; onefold from before can't read the repository then",
+        ),
         ConfigError::Parameter { .. } | ConfigError::Chunker(_) => verdict(ExitCode::Usage, ""),
         ConfigError::UnkeyedChunker { .. } => verdict(
             ExitCode::Usage,

@@ -425,6 +425,18 @@ impl Repository {
         }
     }
 
+    /// May containers be packed anew, as a prune does and a repair?
+    ///
+    /// # Errors
+    /// As [`Repository::check_writable`], and when older versions that can't read the result may use the repository.
+    pub fn check_may_pack(&self) -> Result<(), RepositoryError> {
+        self.check_writable()?;
+        match self.config.may_have_multi_section() {
+            true => Ok(()),
+            false => Err(ConfigError::OneSection.into()),
+        }
+    }
+
     /// Registers this process as at work: before it lists or reads anything that others may delete.
     ///
     /// # Errors

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::object::{LocalStore, MemoryStore, ObjectId, ObjectKey, ObjectKind, ObjectStore};
-use repository::config::{Config, Encryption, Features};
+use repository::config::{Config, ConfigError, Encryption, Features};
 use repository::deletion::runs::RunKind;
 use repository::keys::{KeySlot, Password, Secrets};
 use repository::migrate::{MIGRATIONS, MigrateError, Migration};
-use repository::{Keyring, PROGRAM, Repository};
+use repository::prune::{PruneError, PruneOptions};
+use repository::{Keyring, PROGRAM, Progress, Repository, RepositoryError};
 use support::{check_clean, settings};
 use testkit::{CrashDisk, CrashMode};
 
@@ -98,6 +99,23 @@ fn samples_of_before_are_migrated() {
             .expect("listed");
         assert_eq!(runs, 0, "it has taken leave");
     }
+}
+
+#[test]
+fn nothing_is_packed_that_older_versions_could_not_read() {
+    let store = Arc::new(MemoryStore::new());
+    make_old(store.as_ref());
+    let open = || Repository::open(Arc::clone(&store) as _, None, settings()).expect("opened");
+    let prune = || open().prune(&PruneOptions::default(), &Progress::default());
+    assert!(matches!(
+        prune(),
+        Err(PruneError::Repository(RepositoryError::Config(ConfigError::OneSection)))
+    ));
+    let mut keyring = Keyring::open(Arc::clone(&store) as _, None).expect("opened");
+    keyring
+        .migrate(&several_sections(), "here")
+        .expect("migrated");
+    prune().expect("pruned");
 }
 
 #[test]

@@ -50,6 +50,9 @@ pub enum ConfigError {
         /// The flags not known.
         flags: u64,
     },
+    /// It comes from before containers could be packed anew, and older versions may use it.
+    #[error("containers can't be packed anew: the repository was made before that was possible")]
+    OneSection,
     /// Something in its body is not known to this version.
     #[error("config can't be used by this version of onefold: {reason}")]
     Unsupported {

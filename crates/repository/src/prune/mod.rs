@@ -178,7 +178,7 @@ impl Repository {
         progress: &Progress,
     ) -> Result<PruneReport, PruneError> {
         if !options.dry_run {
-            self.check_writable()?;
+            self.check_may_pack()?;
         }
         let mut pruning = Pruning {
             repository: self,

@@ -66,7 +66,9 @@ impl Repository {
         options: &RepairContainersOptions,
         progress: &Progress,
     ) -> Result<RepairContainersReport, RepairError> {
-        self.config().check_writable()?;
+        if !options.dry_run {
+            self.check_may_pack()?;
+        }
         let registration = match options.dry_run {
             true => None,
             false => Some(self.register(RunKind::Writer, &options.host)?),
