@@ -16,7 +16,7 @@ scale options:
   --program PATH     the onefold to measure; built where none is given
   --work DIR         where the repository is put; default the temporary directory
   --keep             leave the repository there
-Fails when a verb takes more than the memory given and 64 MiB. Needs GNU time.
+Fails when a verb takes more than the memory given and 64 MiB, backups of a tree excepted. Needs GNU time.
 ";
 
 /// What the command line asks for.
