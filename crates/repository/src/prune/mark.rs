@@ -50,7 +50,8 @@ impl Marks {
         slots.insert(address.slot)
     }
 
-    fn insert_run(&mut self, run: &Run) {
+    /// Marks the slots of a run.
+    pub fn insert_run(&mut self, run: &Run) {
         if let Run::Slots {
             container,
             first,
