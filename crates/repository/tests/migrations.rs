@@ -109,7 +109,9 @@ fn nothing_is_packed_that_older_versions_could_not_read() {
     let prune = || open().prune(&PruneOptions::default(), &Progress::default());
     assert!(matches!(
         prune(),
-        Err(PruneError::Repository(RepositoryError::Config(ConfigError::OneSection)))
+        Err(PruneError::Repository(RepositoryError::Config(
+            ConfigError::OneSection
+        )))
     ));
     let mut keyring = Keyring::open(Arc::clone(&store) as _, None).expect("opened");
     keyring

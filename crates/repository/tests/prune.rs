@@ -15,7 +15,7 @@ use repository::deletion::runs::{self, RunKind};
 use repository::prune::{PruneError, PruneOptions, PruneReport};
 use repository::snapshot::Snapshot;
 use repository::{Progress, Repository};
-use support::hooked::dying;
+use support::hooked::{dying, watched};
 use support::sources::{Picture, place};
 use support::{backup, backup_options, check_clean, check_restore, create, open};
 use testkit::generate::random_bytes;
@@ -208,6 +208,29 @@ fn what_two_stored_at_once_is_stored_once() {
         place.prune(&eager()).unwrap();
         place.assert_sound("one of two");
     }
+}
+
+#[test]
+fn an_index_that_is_merged_meanwhile_ends_nothing() {
+    let mut place = Place::new(1);
+    place.back_up_twice_at_once(1);
+    let mut runs = Vec::new();
+    place
+        .medium
+        .list(ObjectKind::Index, &mut |id, _| {
+            runs.push(ObjectKey::new(ObjectKind::Index, id));
+        })
+        .unwrap();
+    let (medium, gone) = (Arc::clone(&place.medium), runs.clone());
+    let store = watched(Arc::clone(&place.medium), &runs, 1, move || {
+        gone.iter().for_each(|key| medium.delete(key).unwrap());
+    });
+    let repository = open(Arc::new(store) as Arc<dyn ObjectStore>, true).unwrap();
+    let report = repository.prune(&PruneOptions::default(), &Progress::default());
+    assert_eq!(report.unwrap().chunks_merged, 0);
+    // Whoever stores next takes in what no run covers.
+    place.back_up(2);
+    place.assert_sound("with another index");
 }
 
 #[test]

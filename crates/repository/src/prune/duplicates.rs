@@ -134,11 +134,11 @@ impl Finding<'_> {
     }
 
     /// Visits slots of different containers that begin alike and were stored at the same time, as far as the index
-    /// tells.
+    /// tells. Where runs are merged meanwhile, or are damaged, it tells less: what is double stays so until later.
     fn visit(&self, visit: &mut dyn FnMut(&[ChunkAddress])) -> Result<(), PruneError> {
         let runs = self.inventory.runs();
         let mut by_generation: Vec<(u32, ChunkAddress)> = Vec::new();
-        runs.visit_repeated(&mut |same| {
+        let visited = runs.visit_repeated(&mut |same| {
             by_generation.clear();
             let needed = same.iter().filter(|chunk| self.is_needed(chunk));
             let eligible = needed.filter(|chunk| self.is_eligible(chunk.container));
@@ -151,8 +151,11 @@ impl Finding<'_> {
                     visit(&class);
                 }
             }
-        })?;
-        Ok(())
+        });
+        match visited {
+            Err(error) if !error.is_missing() && !error.is_damage() => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     /// How many chunks each two containers have in common.
