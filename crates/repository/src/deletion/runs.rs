@@ -1,7 +1,8 @@
 //! Runs: who is at work in a repository.
 //!
-//! A run registers before it looks at anything, by an object `runs/ID`; while it works it puts another in its place now and
-//! then, with a higher count, so that others see it alive; at its end it deletes it. Whoever thinks a run dead puts
+//! A run registers before it looks at anything, by an object `runs/ID`, which stays until its end, so that nobody who looks
+//! can miss it. While it works it puts another beside that now and then, with a higher count, in the place of the one
+//! before, so that others see it alive. Whoever thinks a run dead puts
 //! `expired/RUN`. That may be wrong: a writer looks for it after its snapshot is written ([`Registration::is_expired`]),
 //! and takes that back.
 
@@ -216,7 +217,7 @@ pub fn registered(
         };
         let run = match run {
             Ok(run) => run,
-            // It has ended, or showed another sign, which is listed next time.
+            // It has ended, or it was a sign of life before the last.
             Err(error) if error.is_missing() => continue,
             Err(error) if error.is_damage() => Run {
                 id: object,
@@ -318,9 +319,12 @@ struct Shared {
 
 struct State {
     run: Run,
-    /// The object that stands for it; none once it has ended.
-    object: Option<ObjectId>,
-    /// Earlier ones that could not be deleted.
+    /// Whether the object that it registered by stands for it still: it does until the end, so that whoever lists runs
+    /// at any time finds it.
+    is_registered: bool,
+    /// The object of the last sign of life.
+    sign: Option<ObjectId>,
+    /// Objects of earlier signs that could not be deleted.
     left: Vec<ObjectId>,
     shown: Instant,
 }
@@ -362,7 +366,8 @@ impl Registration {
                 id,
                 state: Mutex::new(State {
                     run,
-                    object: Some(id),
+                    is_registered: true,
+                    sign: None,
                     left: Vec::new(),
                     shown: Instant::now(),
                 }),
@@ -411,18 +416,16 @@ impl Shared {
     }
 
     fn show_now(&self, state: &mut State) -> Result<(), ObjectError> {
-        let Some(before) = state.object else {
+        if !state.is_registered {
             return Ok(());
-        };
+        }
         state.run.signs += 1;
         let object = ObjectId::random();
         let key = ObjectKey::new(ObjectKind::Run, object);
         write_document(self.store.as_ref(), &self.vault, key, &state.run.encode())?;
-        state.object = Some(object);
+        state.left.extend(state.sign.replace(object));
         state.shown = Instant::now();
-        // The new one is there before the old one goes: at no time is there none. An old one that stays (the
-        // store may let nobody delete) says less than the new one, and harms nobody.
-        state.left.push(before);
+        // An old one that stays (the store may let nobody delete) says less than the new one, and harms nobody.
         let _ = self.delete_left(state);
         Ok(())
     }
@@ -439,8 +442,11 @@ impl Shared {
 
     fn end(&self) -> Result<(), ObjectError> {
         let mut state = self.state();
-        if let Some(object) = state.object.take() {
-            state.left.push(object);
+        if std::mem::take(&mut state.is_registered) {
+            // From the last on: what it registered by goes at the end.
+            let sign = state.sign.take();
+            state.left.extend(sign);
+            state.left.insert(0, self.id);
             self.delete_left(&mut state)?;
         }
         Ok(())
@@ -491,14 +497,33 @@ mod tests {
     }
 
     #[test]
+    fn whoever_looks_at_any_time_finds_a_run() {
+        let store: Arc<dyn ObjectStore> = Arc::new(MemoryStore::new());
+        let vault = vault();
+        let run = Registration::begin(&store, &vault, RunKind::Writer, "here").unwrap();
+        let key = ObjectKey::new(ObjectKind::Run, run.id());
+        for _ in 0..3 {
+            // Somebody has listed the objects of runs; a sign comes before they are read.
+            let mut listed = Vec::new();
+            let mut list = |id, _| listed.push(ObjectKey::new(ObjectKind::Run, id));
+            store.list(ObjectKind::Run, &mut list).unwrap();
+            run.shared.show_now(&mut run.shared.state()).unwrap();
+            assert!(listed.contains(&key) && store.get(&key, 1 << 20).is_ok());
+        }
+        run.end().unwrap();
+        assert!(registered(store.as_ref(), &vault).unwrap().is_empty());
+    }
+
+    #[test]
     fn earlier_signs_that_stayed_go_at_the_end() {
         let store: Arc<dyn ObjectStore> = Arc::new(MemoryStore::new());
         let vault = vault();
         let run = Registration::begin(&store, &vault, RunKind::Writer, "here").unwrap();
+        run.shared.show_now(&mut run.shared.state()).unwrap();
         // As when the store would not delete them.
         for number in 0..3 {
             let mut state = run.shared.state();
-            let before = state.object.unwrap();
+            let before = state.sign.unwrap();
             run.shared.show_now(&mut state).unwrap();
             assert!(state.left.is_empty());
             let key = ObjectKey::new(ObjectKind::Run, before);
@@ -508,7 +533,7 @@ mod tests {
             let mut there = 0;
             store.list(ObjectKind::Run, &mut |_, _| there += 1).unwrap();
             assert_eq!(
-                there, 2,
+                there, 3,
                 "after sign {number}, earlier ones were tried again"
             );
         }
