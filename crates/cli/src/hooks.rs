@@ -11,7 +11,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::names;
 use crate::output::Output;
-use crate::password::{NEW_PASSWORD_VARIABLE, PASSWORD_VARIABLE};
+use crate::password::SECRET_VARIABLES;
 
 /// Commands for `sh -c`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,10 +75,11 @@ fn run(
         .args(["-c", command])
         .env("ONEFOLD_PROFILE", surroundings.profile)
         .env("ONEFOLD_VERB", surroundings.verb)
-        // A password is nobody's business but ours.
-        .env_remove(PASSWORD_VARIABLE)
-        .env_remove(NEW_PASSWORD_VARIABLE)
         .stdin(Stdio::null());
+    // A password is nobody's business but ours.
+    for variable in SECRET_VARIABLES {
+        shell.env_remove(variable);
+    }
     if let Some(repository) = surroundings.repository {
         shell.env("ONEFOLD_REPO", repository);
     }

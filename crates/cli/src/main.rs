@@ -93,7 +93,11 @@ fn run(arguments: Arguments, verb: &str, profile: Option<Profile>) -> ExitCode {
     let output = Arc::new(output);
     let session = Session::new(global, Arc::clone(&output));
     let clocks = (SystemTime::now(), Instant::now());
-    let run = || run_verb(&session, &arguments.command);
+    let mut has_run = false;
+    let mut run = || {
+        has_run = true;
+        run_verb(&session, &arguments.command)
+    };
     let code = match &profile {
         Some(profile) => {
             let repository = session.global.repo.as_ref().map(ToString::to_string);
@@ -112,6 +116,7 @@ fn run(arguments: Arguments, verb: &str, profile: Option<Profile>) -> ExitCode {
             verb,
             profile: profile.as_ref().map(|profile| profile.name.as_str()),
             code,
+            has_run,
             began: clocks.0,
             took: clocks.1.elapsed(),
             summary: summary.as_ref(),

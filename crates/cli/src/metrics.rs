@@ -31,6 +31,8 @@ pub struct Ended<'a> {
     pub profile: Option<&'a str>,
     /// How it ended.
     pub code: ExitCode,
+    /// Did the verb run at all?
+    pub has_run: bool,
     /// When it began.
     pub began: SystemTime,
     /// How long it took.
@@ -70,10 +72,12 @@ impl Ended<'_> {
 
     fn put(&self, metrics: &mut Metrics) {
         let labels = self.labels();
-        let is_good = matches!(
-            self.code,
-            ExitCode::Done | ExitCode::Partial | ExitCode::Hook
-        );
+        let is_good = match self.code {
+            ExitCode::Done | ExitCode::Partial => true,
+            // Of a command after it.
+            ExitCode::Hook => self.has_run,
+            _ => false,
+        };
         let mut put = |name: &str, value: String| {
             let values = metrics.0.entry(format!("{PREFIX}{name}")).or_default();
             values.insert(labels.clone(), value);
@@ -171,6 +175,7 @@ mod tests {
             verb,
             profile: Some("a \"b\""),
             code,
+            has_run: true,
             began: SystemTime::UNIX_EPOCH + Duration::from_secs(1000),
             took: Duration::from_millis(1500),
             summary,

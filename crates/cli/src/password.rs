@@ -36,6 +36,16 @@ pub const TO_PASSWORD_VARIABLE: &str = "ONEFOLD_TO_PASSWORD";
 /// The variable that may hold the password of a repository that a new one is to cut like.
 pub const LIKE_PASSWORD_VARIABLE: &str = "ONEFOLD_LIKE_PASSWORD";
 
+/// Variables with secrets, which no command that is run gets to see.
+pub const SECRET_VARIABLES: [&str; 6] = [
+    PASSWORD_VARIABLE,
+    NEW_PASSWORD_VARIABLE,
+    TO_PASSWORD_VARIABLE,
+    LIKE_PASSWORD_VARIABLE,
+    "ONEFOLD_WEBDAV_PASSWORD",
+    "ONEFOLD_WEBDAV_TOKEN",
+];
+
 /// Longest password in bytes; what is longer is a mistaken file.
 const PASSWORD_BYTES_MAX: usize = 64 << 10;
 
@@ -131,12 +141,12 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 fn run_command(command: &str) -> anyhow::Result<Vec<u8>> {
     let cannot = || format!("cannot run the password command '{command}'");
-    let mut child = Command::new(OsStr::new("sh"))
+    let mut shell = Command::new(OsStr::new("sh"));
+    for variable in SECRET_VARIABLES {
+        shell.env_remove(variable);
+    }
+    let mut child = shell
         .args(["-c", command])
-        .env_remove(PASSWORD_VARIABLE)
-        .env_remove(NEW_PASSWORD_VARIABLE)
-        .env_remove(TO_PASSWORD_VARIABLE)
-        .env_remove(LIKE_PASSWORD_VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

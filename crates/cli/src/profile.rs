@@ -26,7 +26,9 @@ use toml::{Table, Value};
 use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::hooks::Hooks;
-use crate::password::PASSWORD_VARIABLE;
+use crate::password::{
+    LIKE_PASSWORD_VARIABLE, NEW_PASSWORD_VARIABLE, PASSWORD_VARIABLE, TO_PASSWORD_VARIABLE,
+};
 use placing::Placing;
 
 /// Keys of a verb's table that are no options: commands to run around it.
@@ -188,9 +190,7 @@ impl Expanding<'_> {
 
     /// Does something that was given rule an argument out?
     fn is_ruled_out(&self, command: &Command, given: &ArgMatches, argument: &Arg) -> bool {
-        let is_password =
-            ["password_file", "password_command"].contains(&argument.get_id().as_str());
-        if is_password && std::env::var_os(PASSWORD_VARIABLE).is_some() {
+        if password_variable(argument).is_some_and(|name| std::env::var_os(name).is_some()) {
             return true;
         }
         let rules_out = |one: &Arg, other: &Arg| {
@@ -215,6 +215,21 @@ fn setting<'a>(command: &'a Command, key: &str) -> Option<&'a Arg> {
             true => argument.get_id() == key,
             false => argument.get_long() == Some(key),
         })
+}
+
+/// The variable that has the same password as this option, if it is one of a password.
+fn password_variable(argument: &Arg) -> Option<&'static str> {
+    let id = argument.get_id().as_str();
+    let of = id
+        .strip_suffix("password_file")
+        .or_else(|| id.strip_suffix("password_command"))?;
+    match of {
+        "" => Some(PASSWORD_VARIABLE),
+        "new_" => Some(NEW_PASSWORD_VARIABLE),
+        "to_" => Some(TO_PASSWORD_VARIABLE),
+        "like_" => Some(LIKE_PASSWORD_VARIABLE),
+        _ => None,
+    }
 }
 
 fn is_given(given: &ArgMatches, argument: &Arg) -> bool {

@@ -148,7 +148,15 @@ fn what_is_wrong_with_a_profile_is_told() {
 fn a_command_that_fails_before_ends_it() {
     let sandbox = place();
     let repository = sandbox.text("repository");
-    let failed = ["--repo", &repository, "-P", "broken", "backup"];
+    let failed = [
+        "--repo",
+        &repository,
+        "-P",
+        "broken",
+        "--metrics-file",
+        "broken.prom",
+        "backup",
+    ];
     let failed = run(&sandbox, &failed).expect(4);
     assert!(
         failed
@@ -158,6 +166,12 @@ fn a_command_that_fails_before_ends_it() {
         failed.stderr
     );
     assert!(failed.stderr.contains("after 4"), "{}", failed.stderr);
+    let metrics = std::fs::read_to_string(sandbox.path("broken.prom")).unwrap();
+    assert!(
+        metrics.contains("exit_code{verb=\"backup\",profile=\"broken\"} 4"),
+        "{metrics}"
+    );
+    assert!(!metrics.contains("success"), "nothing was done: {metrics}");
     let listed = run(&sandbox, &["-P", "home", "snapshots", "--json"]).expect(0);
     assert!(
         listed
