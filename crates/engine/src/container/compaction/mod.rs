@@ -249,6 +249,10 @@ impl Compactor {
         let whole_groups = sources.whole_groups(self);
         let mut gathered = sources.gather(self)?;
         let empty = self.new_object(gathered.section.kind);
+        if !empty.has_room(&gathered) && gathered.section.kind == ContainerKind::Deltas {
+            // Whole groups would bring back deltas whose bases go.
+            return self.keep_in_two(container, slots);
+        }
         if !empty.has_room(&gathered) {
             // Compressed again it takes more than before. Then groups stay whole, with what is not needed.
             let sources = Sources::find(self, container, &whole_groups)?;
