@@ -258,6 +258,9 @@ fn of_key(error: &KeyError) -> Verdict {
         KeyError::SlotInUse { .. } => failed(
             "open the repository with another password, or say --force if you know another one",
         ),
+        KeyError::LockedOut(locked_out) if locked_out.is_damaged => {
+            failed("`onefold key rotate` begins another one")
+        }
         KeyError::LockedOut(_) => failed(
             "open it with another key, or have somebody who has one make a new one for you: `onefold key add`",
         ),

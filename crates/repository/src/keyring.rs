@@ -259,7 +259,8 @@ impl Keyring {
                 let slots = left_out;
                 return Err(KeyError::Unpaired { slots }.into());
             }
-            let id = next_rotation(secrets.newest_epoch()).ok_or(KeyError::NoEpochs)?;
+            let id = next_rotation(secrets.newest_epoch().max(epochs.newest_damaged))
+                .ok_or(KeyError::NoEpochs)?;
             secrets.add_epoch(epoch_of(id), random_secret());
             self.hand_over(&secrets, id, &members)?;
             if !self.gets(epoch_of(id), &secrets)? {
@@ -291,6 +292,7 @@ impl Keyring {
                 slot: self.opened_by,
                 epoch: secrets.newest_epoch(),
                 since: newer.created(),
+                is_damaged: false,
             })
             .into()),
         }
@@ -486,7 +488,8 @@ impl Keyring {
     /// [`KeyError::NoPasswords`]; when the repository may not be written to.
     pub fn check_changeable(&self) -> Result<(), RepositoryError> {
         self.config.check_writable()?;
-        if let Some(locked_out) = self.locked_out {
+        // Where the newest epoch is damaged, another one must be begun.
+        if let Some(locked_out) = self.locked_out.filter(|it| !it.is_damaged) {
             return Err(KeyError::LockedOut(locked_out).into());
         }
         match self.config.encryption {

@@ -271,6 +271,35 @@ fn the_next_copy_reads_what_changed() {
 }
 
 #[test]
+fn a_copy_that_was_found_damaged_is_made_again() {
+    let (_files, store, source) = source_repository();
+    let (_, target) = repository(&cutting_like(&source), true);
+    let first = copy_all(&source, &target);
+    // A repair in the target has made something of one of the copies, without what was lost.
+    let damaged = all(&target).remove(0);
+    let mut repaired = Snapshot {
+        id: ObjectId::random(),
+        repaired: Some(damaged.id),
+        copy_of: None,
+        root: Default::default(),
+        ..damaged.clone()
+    };
+    let (place, vault) = (target.engine().store(), target.engine().vault());
+    repaired.write(place.as_ref(), vault).expect("written");
+    let source = support::open(store, true).expect("opened");
+    let second = copy_all(&source, &target);
+    assert_eq!((second.copied, second.there), (1, first.copied - 1));
+    let origin = |snapshot: &&Snapshot| snapshot.copy_of == damaged.copy_of;
+    let roots: Vec<_> = all(&target)
+        .iter()
+        .filter(origin)
+        .map(|it| it.root.clone())
+        .collect();
+    assert_eq!(roots.len(), 2);
+    assert!(roots.iter().all(|root| *root != repaired.root));
+}
+
+#[test]
 fn a_file_larger_than_all_batches_is_copied() {
     let place = support::sources::place();
     let mut bytes = Vec::new();

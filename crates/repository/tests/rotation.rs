@@ -266,6 +266,31 @@ fn an_epoch_of_a_stranger_is_not_taken() {
 }
 
 #[test]
+fn a_damaged_newest_epoch_is_not_passed_over() {
+    let store = Arc::new(MemoryStore::new());
+    create(memory(&store));
+    keyring(memory(&store), PASSWORD).rotate(false).unwrap();
+    let mut epochs = Vec::new();
+    let mut list = |id, _| epochs.push(ObjectKey::new(ObjectKind::Epoch, id));
+    store.list(ObjectKind::Epoch, &mut list).unwrap();
+    assert!(store.corrupt(&epochs[0], |bytes| bytes[60] ^= 1));
+    // Under the secret before it, which a removed key may have, nothing is stored.
+    let repository = open(memory(&store), PASSWORD);
+    assert!(
+        repository
+            .warnings()
+            .iter()
+            .any(|it| it.contains("newest secret"))
+    );
+    assert!(repository.check_writable().is_err());
+    // Another one is begun above it.
+    keyring(memory(&store), PASSWORD).rotate(false).unwrap();
+    for password in [PASSWORD, "second"] {
+        open(memory(&store), password).check_writable().unwrap();
+    }
+}
+
+#[test]
 fn rotations_at_the_same_time() {
     let store = Arc::new(MemoryStore::new());
     create(memory(&store));

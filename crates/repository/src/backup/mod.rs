@@ -471,7 +471,7 @@ impl<'a> RunningBackup<'a> {
     fn count_file(&mut self, entry: &Entry, is_new: Option<bool>) {
         let summary: &mut Summary = &mut self.snapshot.summary;
         summary.files += 1;
-        summary.files_bytes += entry.size;
+        summary.files_bytes = summary.files_bytes.saturating_add(entry.size);
         match is_new {
             Some(true) => summary.files_new += 1,
             Some(false) => summary.files_changed += 1,

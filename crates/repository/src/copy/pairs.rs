@@ -1,6 +1,6 @@
 //! Snapshots that are in both repositories.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use engine::object::ObjectId;
 
@@ -38,11 +38,13 @@ pub(super) fn pairs_of(source: &Repository, target: &Repository) -> Result<Pairs
     let in_target = target.snapshots().map_err(CopyError::Target)?;
     let in_source = source.snapshots().map_err(CopyError::Source)?;
     let id = target.config().id;
-    // What may lack something is no copy to rest on.
-    let sound = in_target
-        .snapshots
-        .iter()
-        .filter(|snapshot| !snapshot.is_doubtful);
+    // What may lack something, or was found damaged, is no copy to rest on.
+    let listed = in_target.snapshots.iter();
+    let damaged: HashSet<ObjectId> = listed.filter_map(|snapshot| snapshot.repaired).collect();
+    let sound = in_target.snapshots.iter().filter(|snapshot| {
+        let mut ids = snapshot.replaces.iter().chain([&snapshot.id]);
+        !snapshot.is_doubtful && !ids.any(|id| damaged.contains(id))
+    });
     let there: BTreeMap<Origin, &Snapshot> = sound
         .map(|snapshot| (snapshot.origin(id), snapshot))
         .collect();

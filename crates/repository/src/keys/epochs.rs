@@ -29,6 +29,8 @@ pub(crate) struct Epochs {
     pub rotations: Vec<Epoch>,
     /// Objects that can't be read, and why.
     pub damaged: Vec<(ObjectId, DecodeError)>,
+    /// The newest epoch of those; 0 if there are none.
+    pub newest_damaged: u32,
     /// Epochs of clients that can only write.
     pub runs: usize,
 }
@@ -53,7 +55,10 @@ impl Epochs {
         for id in ids.split_off(older) {
             match read(store, id)? {
                 Some(Ok(epoch)) => found.rotations.push(epoch),
-                Some(Err(reason)) => found.damaged.push((id, reason)),
+                Some(Err(reason)) => {
+                    found.newest_damaged = found.newest_damaged.max(epoch_of(id));
+                    found.damaged.push((id, reason));
+                }
                 None => {}
             }
         }

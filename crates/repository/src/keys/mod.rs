@@ -331,11 +331,18 @@ pub struct LockedOut {
     pub epoch: u32,
     /// When the newest of all was begun, in seconds since 1970.
     pub since: i64,
+    /// The newest is damaged, so that nobody knows who has it.
+    pub is_damaged: bool,
 }
 
 impl fmt::Display for LockedOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slot = self.slot.short();
+        if self.is_damaged {
+            return f.write_str(
+                "the newest secret can't be read: nothing is stored under the one before it, which a key that was removed may have",
+            );
+        }
         write!(
             f,
             "the secrets were changed (`key rotate`) without the key {slot}: it reads what was stored before, nothing newer"
@@ -430,7 +437,16 @@ fn with_epochs(
         slot: opened.slot,
         epoch: opened.secrets.newest_epoch(),
         since: newer.created(),
+        is_damaged: false,
     });
+    if opened.locked_out.is_none() && epochs.newest_damaged > opened.secrets.newest_epoch() {
+        opened.locked_out = Some(LockedOut {
+            slot: opened.slot,
+            epoch: opened.secrets.newest_epoch(),
+            since: 0,
+            is_damaged: true,
+        });
+    }
     let damaged = epochs.damaged.into_iter();
     let damaged = damaged.map(|(epoch, reason)| KeyError::DamagedEpoch { epoch, reason });
     opened.warnings.extend(damaged);

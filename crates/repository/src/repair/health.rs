@@ -45,6 +45,8 @@ pub(super) struct Health {
     /// What can't be read of a container in an object.
     lost: HashMap<(ContainerId, ObjectId), SlotSet>,
     pub condemned: HashSet<ObjectId>,
+    /// What lies in condemned objects counts as lost: who refers to it now may come too late.
+    avoids_condemned: bool,
 }
 
 /// What is known of a chunk.
@@ -170,6 +172,18 @@ impl Health {
         }
     }
 
+    /// Nothing is known of damage; what lies in condemned objects counts as lost.
+    ///
+    /// # Errors
+    /// When it can't be said what is condemned.
+    pub fn avoiding_condemned(engine: &Engine) -> Result<Self, ObjectError> {
+        Ok(Self {
+            condemned: Condemned::load(engine.store().as_ref(), engine.vault())?.objects(),
+            avoids_condemned: true,
+            ..Self::default()
+        })
+    }
+
     /// All that can't be read: container, object, slots.
     pub fn lost(&self) -> impl Iterator<Item = (ContainerId, ObjectId, &SlotSet)> {
         let all = self.lost.iter();
@@ -193,6 +207,7 @@ impl Health {
     ) -> Result<bool, ObjectError> {
         let section = &located.section.section;
         let object = located.section.object.id;
+        let is_strict = is_strict || self.avoids_condemned;
         if is_strict && self.condemned.contains(&object) {
             return Ok(false);
         }
@@ -223,7 +238,8 @@ impl Health {
         let section = &loaded.section;
         let length = section.lengths[chunk];
         let lost = self.lost_in(section.id, loaded.object.id);
-        let is_lost = lost.is_some_and(|lost| lost.contains(address.slot));
+        let is_going = self.avoids_condemned && self.condemned.contains(&loaded.object.id);
+        let is_lost = is_going || lost.is_some_and(|lost| lost.contains(address.slot));
         if is_lost || !self.has_bases(reader, address, false)? {
             let known = (section.fingerprints[chunk], length);
             return Ok(ChunkState::Lost(Some(known)));
@@ -238,6 +254,7 @@ impl Health {
         address: ChunkAddress,
         is_strict: bool,
     ) -> Result<bool, ObjectError> {
+        let is_strict = is_strict || self.avoids_condemned;
         let (mut address, mut depth_max) = (address, u8::MAX);
         let mut is_base = false;
         loop {

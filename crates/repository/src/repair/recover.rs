@@ -313,7 +313,7 @@ fn attach(
     report: &mut RecoverReport,
     progress: &Progress,
 ) -> Result<Recipe, RepairError> {
-    let health = Health::default();
+    let health = Health::avoiding_condemned(engine)?;
     let fingerprinter = Arc::clone(engine.fingerprinter());
     let mut trees = TreeRepair::new(reader, &health, &fingerprinter, progress, false);
     let is_alone = found.len() == 1;

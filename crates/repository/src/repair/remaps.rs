@@ -145,7 +145,8 @@ impl Repository {
         let is_gone = |object: &ObjectId| !there.contains(object);
         let gone = readable.set.moved().filter(|(_, object)| is_gone(object));
         report.places_gone = gone.count() as u64;
-        let lost: Vec<_> = match readable.damaged.is_empty() {
+        let is_complete = readable.damaged.is_empty() && !self.lacks_remaps(&readable.set)?;
+        let lost: Vec<_> = match is_complete {
             // Nobody has named them yet, or nobody will: they are no places.
             true => Vec::new(),
             false => {
@@ -155,14 +156,16 @@ impl Repository {
             }
         };
         report.places_found = lost.len() as u64;
-        if report.damaged > 0 || report.places_gone > 0 {
+        let is_wrong = report.damaged > 0 || report.places_gone > 0 || !lost.is_empty();
+        if is_wrong {
             report.replaced = report.remaps;
         }
-        if options.dry_run || report.replaced == 0 {
+        if options.dry_run || !is_wrong {
             return Ok(report);
         }
         let remaps = self.remaps_of(&readable.set, &there, lost)?;
-        for remap in remaps {
+        // What is tried first is stored first: at every moment what is there is tried in the same order.
+        for remap in remaps.into_iter().rev() {
             remap.store(store, vault)?;
         }
         let old = readable.set.objects();
@@ -177,8 +180,8 @@ impl Repository {
         Ok(report)
     }
 
-    /// The container objects that there are, and the containers that lie in objects of other names which are not
-    /// condemned.
+    /// The container objects that there are, and the containers that lie in objects of other names, those in condemned
+    /// objects first.
     fn places(
         &self,
         set: &RemapSet,
@@ -216,12 +219,21 @@ impl Repository {
             return Err(failure.into());
         }
         report.containers_unreadable = state.unreadable;
-        state
-            .found
-            .retain(|(_, object)| !condemned.contains(object));
-        state.found.sort_unstable();
+        // Condemned ones as the oldest, which are tried last: something may have been moved out of them. A writer that is
+        // waited for may need what is in them.
+        state.found.sort_unstable_by_key(|&(container, object)| {
+            (!condemned.contains(&object), container, object)
+        });
         let there = objects.iter().map(|(key, _)| key.id).collect();
         Ok((there, state.found))
+    }
+
+    /// Has a writer of a snapshot read a newer remap than there are?
+    fn lacks_remaps(&self, set: &RemapSet) -> Result<bool, RepairError> {
+        let (store, vault) = (self.store(), self.engine().vault());
+        let list = Snapshot::load_all(store, vault).map_err(RepositoryError::from)?;
+        let mut snapshots = list.snapshots.iter();
+        Ok(snapshots.any(|snapshot| snapshot.remap_generation > set.generation()))
     }
 
     /// Remaps that name the places of `set` that are there, and those that were found.

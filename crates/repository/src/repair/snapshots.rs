@@ -290,15 +290,13 @@ impl Repairing<'_> {
             let path = [snapshot.id.short().as_bytes(), b":", &loss.path].concat();
             self.tell(path, loss.message.clone());
         }
-        let earlier = list.snapshots.iter().find(|other| {
-            other
-                .repaired
-                .is_some_and(|id| id == snapshot.id || snapshot.replaces.contains(&id))
-        });
+        let earlier = whole_repair_of(snapshot, list, trees)?;
+        // It is given up for something that lacks nothing of what it has.
+        let is_better = earlier.is_some_and(|it| it.is_protected || lacks_what_is_in(&left, it));
         let is_kept = !self.options.forget || snapshot.is_protected;
         found.outcome = SnapshotOutcome::Repaired;
         match earlier {
-            Some(earlier) if earlier.root == left.root && is_kept => {
+            Some(earlier) if is_better || (earlier.root == left.root && is_kept) => {
                 found.outcome = SnapshotOutcome::WasRepaired;
                 found.new = Some(earlier.id);
             }
@@ -318,7 +316,7 @@ impl Repairing<'_> {
                 old: snapshot.clone(),
                 new: self.left_of(snapshot, &left),
                 is_in_place: !is_kept,
-                earlier: earlier.filter(|it| !it.is_protected).map(|it| it.id),
+                earlier: earlier.map(|it| it.id),
             }),
         }
         found.files_relinked = left.files_relinked;
@@ -357,8 +355,13 @@ impl Repairing<'_> {
                 new.summary.files_bytes = new.summary.files_bytes.saturating_sub(bytes);
             }
         }
+        if snapshot.is_doubtful {
+            // What it needs may lie in what is condemned, and go before anybody sees this one.
+            new.run = snapshot.run;
+        }
         if !left.losses.is_empty() {
             new.disk = None; // No later image may rest on it.
+            new.copy_of = None; // It is no copy any more: a later one must not rest on it.
             new.is_protected = false;
         }
         new
@@ -396,4 +399,29 @@ impl Repairing<'_> {
             is_in_place && old.id == found.id && found.outcome == SnapshotOutcome::Repaired;
         Ok(())
     }
+}
+
+/// A snapshot that an earlier repair made of this one, and that is whole still.
+fn whole_repair_of<'a>(
+    snapshot: &Snapshot,
+    list: &'a SnapshotList,
+    trees: &mut TreeRepair<'_>,
+) -> Result<Option<&'a Snapshot>, RepairError> {
+    for other in &list.snapshots {
+        let is_of_it = other
+            .repaired
+            .is_some_and(|id| id == snapshot.id || snapshot.replaces.contains(&id));
+        if is_of_it && trees.is_whole(&other.root, false)? {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// Is something lost of a tree that an earlier repair has?
+fn lacks_what_is_in(left: &LeftOfTree, earlier: &Snapshot) -> bool {
+    let listed = &earlier.errors.listed;
+    let is_listed = |path: &Vec<u8>| listed.iter().any(|error| error.path == *path);
+    earlier.errors.count > listed.len() as u64
+        || left.losses.iter().any(|loss| !is_listed(&loss.path))
 }

@@ -376,6 +376,9 @@ impl<'a> TarReader<'a> {
         } else {
             return Ok((stored, None));
         };
+        if i64::try_from(size).is_err() {
+            return Err("its size is beyond 63 bits".to_owned().into());
+        }
         Ok((size, Some(sparse::checked(&map, size, self.content_left)?)))
     }
 

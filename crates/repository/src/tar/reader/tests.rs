@@ -428,6 +428,18 @@ fn hostile_archives_are_refused() {
             ]),
             "cut off",
         ),
+        (
+            archive(&[
+                pax(&[
+                    ("GNU.sparse.major", "1"),
+                    ("GNU.sparse.minor", "0"),
+                    ("GNU.sparse.realsize", "9223372036854775808"),
+                ]),
+                block("x", b'0', 512, |_| ()),
+                padded(b"0\n"),
+            ]),
+            "beyond 63 bits",
+        ),
     ];
     for (bytes, expected) in cases {
         let error = read_all(&bytes).unwrap_err().to_string();
