@@ -8,7 +8,7 @@
 //!
 //! `ONEFOLD_STRESS_SEED=N` (default: another one each time, printed) says what each client does, not in which order
 //! all of them do; `ONEFOLD_STRESS_SECONDS=N` (15) for how long, `ONEFOLD_STRESS_CLIENTS=N` (8) how many,
-//! `ONEFOLD_STRESS_REPO=PLACE` where, if not in memory: a directory, or a server. Half an hour:
+//! `ONEFOLD_STRESS_PROGRAM=PATH` by which program, `ONEFOLD_STRESS_REPO=PLACE` where, if not in memory: a directory, or a server. Half an hour:
 //! `ONEFOLD_STRESS_SECONDS=1800 cargo test --release -p onefold --test stress -- --nocapture`.
 #![allow(clippy::unwrap_used, reason = "a test says no by panicking")]
 
@@ -41,6 +41,7 @@ fn setting(name: &str, default: u64) -> u64 {
 struct Place {
     directory: tempfile::TempDir,
     repository: String,
+    program: String,
     end: Instant,
     /// How often what came of it.
     counts: Mutex<BTreeMap<String, u64>>,
@@ -54,6 +55,8 @@ impl Place {
         Self {
             repository: std::env::var("ONEFOLD_STRESS_REPO").unwrap_or(beside),
             directory,
+            program: std::env::var("ONEFOLD_STRESS_PROGRAM")
+                .unwrap_or_else(|_| env!("CARGO_BIN_EXE_onefold").to_owned()),
             end: Instant::now() + Duration::from_secs(seconds),
             counts: Mutex::default(),
         }
@@ -64,7 +67,7 @@ impl Place {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_onefold"));
+        let mut command = Command::new(&self.program);
         command
             .args(["--repo", &self.repository])
             .args(arguments)

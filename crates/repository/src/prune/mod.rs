@@ -325,23 +325,32 @@ impl Pruning<'_> {
 
     /// Marks what all snapshots need, as they are now.
     fn mark(&mut self, reader: &Reader, deltas: &[ContainerId]) -> Result<Marks, PruneError> {
-        let list = self.repository.snapshots()?;
-        if let Some(unreadable) = list.unreadable.into_iter().next() {
-            return Err(PruneError::UnreadableSnapshot {
-                snapshot: unreadable.id,
-                error: unreadable.error,
-            });
-        }
-        self.report.snapshots = list.snapshots.len() as u64;
         let mut marking = Marking::new(reader, self.progress);
-        for snapshot in &list.snapshots {
-            self.check()?;
-            self.progress.set_current(snapshot.id.short().as_bytes());
-            match marking.snapshot(snapshot) {
-                Err(PruneError::Unreadable { .. }) if self.progress.is_cancelled() => {
-                    return Err(PruneError::Interrupted);
+        let mut marked = HashSet::new();
+        // Until a listing brings nothing new: one that is changed meanwhile is another object, and a listing may have
+        // neither.
+        loop {
+            let mut list = self.repository.snapshots()?;
+            if let Some(unreadable) = list.unreadable.into_iter().next() {
+                return Err(PruneError::UnreadableSnapshot {
+                    snapshot: unreadable.id,
+                    error: unreadable.error,
+                });
+            }
+            self.report.snapshots = list.snapshots.len() as u64;
+            list.snapshots.retain(|snapshot| marked.insert(snapshot.id));
+            if list.snapshots.is_empty() {
+                break;
+            }
+            for snapshot in &list.snapshots {
+                self.check()?;
+                self.progress.set_current(snapshot.id.short().as_bytes());
+                match marking.snapshot(snapshot) {
+                    Err(PruneError::Unreadable { .. }) if self.progress.is_cancelled() => {
+                        return Err(PruneError::Interrupted);
+                    }
+                    marked => marked?,
                 }
-                marked => marked?,
             }
         }
         marking.finish(deltas)
