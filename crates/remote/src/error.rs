@@ -147,7 +147,8 @@ pub(crate) fn of_object(
     error: &opendal::Error,
 ) -> StoreError {
     match error.kind() {
-        opendal::ErrorKind::NotFound => StoreError::Missing {
+        // What is missing when something is written (a bucket, a part, what was to be renamed) is not the object.
+        opendal::ErrorKind::NotFound if action != "write" => StoreError::Missing {
             key: *key,
             location: location.to_owned(),
         },

@@ -18,6 +18,7 @@ mod parts;
 mod store;
 mod throttle;
 mod transport;
+mod writing;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

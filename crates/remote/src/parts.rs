@@ -52,7 +52,7 @@ impl<'a> PartsWriter<'a> {
         if let Some(mut writer) = self.writer.take() {
             let _ = self.store.wait(async move { writer.abort().await });
             if let Some(name) = self.temporary.take() {
-                let _ = self.store.wait(self.store.operator().delete(&name));
+                self.store.discard(&name);
             }
         }
     }
@@ -75,15 +75,24 @@ impl ObjectWriter for PartsWriter<'_> {
             let error = opendal::Error::new(opendal::ErrorKind::Unexpected, "a part has failed");
             return Err(self.fail(&error));
         };
-        if let Err(error) = self.store.wait(writer.close()) {
-            return Err(self.fail(&error));
+        let mut closed = self.store.wait(writer.close()).map(|_| ());
+        if let Some(temporary) = &self.temporary {
+            closed = closed.and_then(|()| self.store.check_temporary(temporary, self.bytes));
+        }
+        match closed {
+            Ok(()) => {}
+            // An upload that the server knows no more, after an answer that was lost.
+            Err(error)
+                if self.temporary.is_none()
+                    && self.store.was_done_before(&error, &self.key, self.bytes) => {}
+            Err(error) => return Err(self.fail(&error)),
         }
         if let Some(temporary) = self.temporary.take() {
-            let renamed = self.store.publish(&temporary, &self.key);
-            if renamed.is_err() {
-                let _ = self.store.wait(self.store.operator().delete(&temporary));
+            let published = self.store.publish(&temporary, &self.key, self.bytes);
+            if published.is_err() {
+                self.store.discard(&temporary);
             }
-            renamed?;
+            published?;
         }
         self.writer = None;
         self.store.count(|counts| {

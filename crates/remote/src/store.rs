@@ -20,7 +20,7 @@ use engine::object::{
 };
 use futures::TryStreamExt as _;
 use opendal::options::{ListOptions, WriteOptions};
-use opendal::{Buffer, BytesRange, ErrorKind, Operator};
+use opendal::{BytesRange, ErrorKind, Operator};
 use tokio::runtime::Runtime;
 
 use crate::claims::CLAIMS_DIRECTORY;
@@ -31,6 +31,7 @@ use crate::meter::{Meter, RemoteCounts};
 use crate::operators::{Environment, Operators, RemoteSettings, of_process};
 use crate::parts::{PART_BYTES, PARTS_AT_ONCE, PartsWriter};
 use crate::throttle::Throttle;
+use crate::writing::temporary_name;
 
 /// Threads of the library.
 const RUNTIME_THREADS: usize = 2;
@@ -175,9 +176,14 @@ impl RemoteStore {
         outcome
     }
 
+    /// Has the server answered at all?
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
+    }
+
     /// The handle that fits what is known of the server.
     pub(crate) fn operator(&self) -> &Operator {
-        match self.has_answered.load(Ordering::Relaxed) {
+        match self.has_answered() {
             true => &self.operators.patient,
             false => &self.operators.eager,
         }
@@ -212,12 +218,6 @@ impl RemoteStore {
 
     pub(crate) fn before_upload(&self, bytes: u64) {
         self.upload.wait_for(bytes);
-    }
-
-    /// Gives an object its name.
-    pub(crate) fn publish(&self, temporary: &str, key: &ObjectKey) -> Result<(), StoreError> {
-        let renamed = self.wait(self.operator().rename(temporary, &key.to_string()));
-        renamed.map_err(|error| self.error("write", key, &error))
     }
 
     pub(crate) fn error(
@@ -277,25 +277,6 @@ impl RemoteStore {
         })
     }
 
-    pub(crate) fn put_whole(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
-        let buffer = Buffer::from(bytes.to_vec());
-        if self.writes_whole {
-            let written = self.wait(self.operator().write(&key.to_string(), buffer));
-            return written
-                .map(|_| ())
-                .map_err(|error| self.error("write", key, &error));
-        }
-        let temporary = temporary_name();
-        let written = self.wait(self.operator().write(&temporary, buffer));
-        let outcome = written
-            .map_err(|error| self.error("write", key, &error))
-            .and_then(|_| self.publish(&temporary, key));
-        if outcome.is_err() {
-            let _ = self.wait(self.operator().delete(&temporary));
-        }
-        outcome
-    }
-
     /// Lists what there is of some kinds, to see whether `keys` are among it.
     fn all_are_listed(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
         for kind in ObjectKind::ALL {
@@ -325,10 +306,6 @@ enum Read {
         object_bytes: Option<u64>,
     },
     TooLong(u64),
-}
-
-fn temporary_name() -> String {
-    format!("{TEMPORARY_DIRECTORY}/{}", ObjectId::random())
 }
 
 /// The id in a path of that kind; nothing where it is no key.
@@ -365,7 +342,12 @@ impl ObjectStore for RemoteStore {
             concurrent: if self.writes_whole { PARTS_AT_ONCE } else { 1 },
             ..WriteOptions::default()
         };
-        let writer = self.wait(self.operator().writer_options(&path, options));
+        // Where parts are appended to a file, one that is sent again would be there twice.
+        let operator = match self.writes_whole {
+            true => self.operator(),
+            false => self.once(),
+        };
+        let writer = self.wait(operator.writer_options(&path, options));
         let writer = writer.map_err(|error| self.error("write", key, &error))?;
         Ok(Box::new(PartsWriter::new(self, key, writer, temporary)))
     }

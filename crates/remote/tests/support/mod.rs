@@ -1,6 +1,7 @@
 //! What tests of stores on servers share.
 #![allow(dead_code)]
 
+pub mod fake_server;
 pub mod faulty_proxy;
 
 use std::ffi::OsStr;

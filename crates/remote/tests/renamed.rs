@@ -1,0 +1,103 @@
+//! Services that show objects from their first byte: servers that fail in the middle of a write, of a rename, of a
+//! listing.
+#![allow(missing_docs, clippy::unwrap_used)]
+#![cfg(feature = "webdav")]
+
+mod support;
+
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore as _, StoreError};
+use remote::{Location, RemoteSettings, RemoteStore};
+use support::fake_server::{Files, Request, start_webdav};
+
+fn store(server: SocketAddr) -> RemoteStore {
+    let text = format!("webdav:http://{server}/place");
+    let Location::Remote(address) = Location::parse(OsStr::new(&text)).unwrap() else {
+        panic!("no address");
+    };
+    let settings = RemoteSettings {
+        retries: 4,
+        retry_delay: Duration::from_millis(2),
+        retry_delay_max: Duration::from_millis(20),
+        ..RemoteSettings::default()
+    };
+    RemoteStore::open_in(&address, settings, &|_| None).unwrap()
+}
+
+fn key(kind: ObjectKind, number: u8) -> ObjectKey {
+    ObjectKey::new(kind, ObjectId([number; ObjectId::BYTES]))
+}
+
+/// True for the first `times` calls.
+fn first(times: u32) -> impl Fn() -> bool + Send + Sync {
+    let left = AtomicU32::new(times);
+    move || {
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(1)
+        })
+        .is_ok()
+    }
+}
+
+fn names(files: &Files) -> Vec<String> {
+    files.files.keys().cloned().collect()
+}
+
+/// Takes a part of what is put, and says that it has it.
+fn cut(request: &Request, files: &mut Files) -> Option<(u16, Vec<u8>)> {
+    let part = request.body[..request.body.len() / 2].to_vec();
+    files.files.insert(request.path.clone(), part);
+    Some((201, Vec::new()))
+}
+
+#[test]
+fn what_the_server_has_not_whole_is_sent_again() {
+    for (cuts, succeeds) in [(2, true), (u32::MAX, false)] {
+        let is_cut = first(cuts);
+        let (server, files) = start_webdav(Box::new(move |request, files| {
+            let is_put = request.method == "PUT";
+            (is_put && is_cut()).then(|| cut(request, files))?
+        }));
+        let store = store(server);
+        let key = key(ObjectKind::Container, 7);
+        let outcome = store.put(&key, &[7; 1000]);
+        assert_eq!(outcome.is_ok(), succeeds, "{outcome:?}");
+        let files = files.lock().unwrap();
+        let expected = match succeeds {
+            true => vec![format!("/place/{key}")],
+            false => Vec::new(),
+        };
+        assert_eq!(names(&files), expected);
+        assert!(files.files.values().all(|bytes| bytes.len() == 1000));
+    }
+}
+
+#[test]
+fn a_rename_whose_answer_was_lost_is_done() {
+    for loses in [false, true] {
+        let is_lost = first(1);
+        let (server, files) = start_webdav(Box::new(move |request, files| {
+            if request.method != "MOVE" || !is_lost() {
+                return None;
+            }
+            // Either it was done, or what was to be renamed is gone.
+            match loses {
+                true => files.files.clear(),
+                false => drop(files.answer(request)),
+            }
+            Some((503, Vec::new()))
+        }));
+        let store = store(server);
+        let key = key(ObjectKind::Snapshot, 7);
+        match store.put(&key, &[7; 1000]) {
+            Ok(()) => assert!(!loses),
+            Err(StoreError::Io { .. }) => assert!(loses),
+            Err(error) => panic!("{error}"),
+        }
+        assert_eq!(names(&files.lock().unwrap()).len(), usize::from(!loses));
+    }
+}
