@@ -167,11 +167,7 @@ impl Names for RemoteStore {
     }
 
     fn list(&self, directory: &str) -> Result<Vec<String>, CreationError> {
-        let listed = self.wait(self.operator().list(&format!("{directory}/")));
-        let entries = match listed {
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            listed => listed?,
-        };
+        let entries = self.list_directory(&format!("{directory}/"))?;
         let objects = entries
             .into_iter()
             .filter(|entry| entry.metadata().is_file());

@@ -11,6 +11,7 @@ mod claims;
 mod creation;
 mod error;
 mod gate;
+mod listing;
 mod location;
 mod meter;
 mod operators;

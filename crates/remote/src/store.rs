@@ -19,13 +19,13 @@ use engine::object::{
     StoreError, Tail, WholeWriter,
 };
 use futures::TryStreamExt as _;
-use opendal::options::{ListOptions, WriteOptions};
+use opendal::options::WriteOptions;
 use opendal::{BytesRange, ErrorKind, Operator};
 use tokio::runtime::Runtime;
 
 use crate::claims::CLAIMS_DIRECTORY;
 use crate::error::{self, RemoteError, RemoteErrorKind, Subject};
-use crate::gate::Gate;
+use crate::gate::{Gate, Turn};
 use crate::location::Address;
 use crate::meter::{Meter, RemoteCounts};
 use crate::operators::{Environment, Operators, RemoteSettings, of_process};
@@ -35,8 +35,6 @@ use crate::writing::temporary_name;
 
 /// Threads of the library.
 const RUNTIME_THREADS: usize = 2;
-/// Names that are read of a listing at a time.
-const LISTED_AT_ONCE: usize = 1000;
 /// From so many objects on it is cheaper to list their kinds than to ask for each.
 const ASKED_ONE_BY_ONE: usize = 16;
 /// The longest tail that is asked for: more than any object has.
@@ -145,7 +143,7 @@ impl RemoteStore {
     /// As [`ObjectStore::list`].
     pub fn foreign_name(&self) -> Result<Option<String>, StoreError> {
         let _turn = self.gate.enter();
-        let listed = self.wait(self.operator().list("/"));
+        let listed = self.list_directory("/");
         let entries = listed.map_err(|error| self.list_error("the prefix", &error))?;
         let is_ours = |name: &str| {
             name.is_empty()
@@ -204,6 +202,11 @@ impl RemoteStore {
         self.writes_whole
     }
 
+    /// Waits until one more operation may be under way.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        self.gate.enter()
+    }
+
     pub(crate) fn count_retry(&self) {
         self.meter.retry();
     }
@@ -227,15 +230,6 @@ impl RemoteStore {
         error: &opendal::Error,
     ) -> StoreError {
         error::of_object(action, key, &self.shown, error)
-    }
-
-    fn list_error(&self, subject: &str, error: &opendal::Error) -> StoreError {
-        Subject {
-            action: "list",
-            subject: subject.to_owned(),
-            location: &self.shown,
-        }
-        .failed(RemoteError::of(error))
     }
 
     fn object_bytes(&self, key: &ObjectKey) -> Result<u64, StoreError> {
@@ -306,13 +300,6 @@ enum Read {
         object_bytes: Option<u64>,
     },
     TooLong(u64),
-}
-
-/// The id in a path of that kind; nothing where it is no key.
-fn id_of(kind: ObjectKind, path: &str) -> Option<ObjectId> {
-    let name = path.trim_start_matches('/');
-    let id: ObjectId = name.rsplit('/').next()?.parse().ok()?;
-    (ObjectKey::new(kind, id).to_string() == name).then_some(id)
 }
 
 impl ObjectStore for RemoteStore {
@@ -485,50 +472,7 @@ impl ObjectStore for RemoteStore {
                 Err(error) => Err(error),
             };
         }
-        let directory = format!("{}/", kind.directory());
-        let failed = |error: opendal::Error| self.list_error(kind.directory(), &error);
-        let options = ListOptions {
-            // Containers lie one level deeper; one flat listing is a request for every thousand.
-            recursive: kind == ObjectKind::Container,
-            ..ListOptions::default()
-        };
-        let turn = self.gate.enter();
-        let lister = self.wait(self.operator().lister_options(&directory, options));
-        drop(turn);
-        let mut lister = match lister {
-            Ok(lister) => lister,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failed(error)),
-        };
-        loop {
-            let turn = self.gate.enter();
-            let page = self.wait(async {
-                let mut page = Vec::new();
-                while page.len() < LISTED_AT_ONCE {
-                    match lister.try_next().await {
-                        Ok(Some(entry)) => page.push(entry),
-                        Ok(None) => return Ok((page, true)),
-                        // A directory that nobody has made yet, or that is gone, is empty.
-                        Err(error) if error.kind() == ErrorKind::NotFound => {
-                            return Ok((page, true));
-                        }
-                        Err(error) => return Err(error),
-                    }
-                }
-                Ok((page, false))
-            });
-            drop(turn);
-            let (page, is_last) = page.map_err(failed)?;
-            // Outside of the library: the visitor may call the store.
-            for entry in page {
-                if let Some(id) = id_of(kind, entry.path()) {
-                    visit(id, entry.metadata().content_length());
-                }
-            }
-            if is_last {
-                return Ok(());
-            }
-        }
+        self.list_kind(kind, visit)
     }
 
     fn delete(&self, key: &ObjectKey) -> Result<(), StoreError> {

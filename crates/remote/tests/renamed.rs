@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore as _, StoreError};
 use remote::{Location, RemoteSettings, RemoteStore};
-use support::fake_server::{Files, Request, start_webdav};
+use support::fake_server::{self, Files, Request, start_webdav};
 
 fn store(server: SocketAddr) -> RemoteStore {
     let text = format!("webdav:http://{server}/place");
@@ -99,5 +100,52 @@ fn a_rename_whose_answer_was_lost_is_done() {
             Err(error) => panic!("{error}"),
         }
         assert_eq!(names(&files.lock().unwrap()).len(), usize::from(!loses));
+    }
+}
+
+#[test]
+fn a_directory_that_fails_once_is_listed_nevertheless() {
+    for (fails, succeeds) in [(2, true), (u32::MAX, false)] {
+        let is_failing = first(fails);
+        let (server, _) = start_webdav(Box::new(move |request, _| {
+            let is_asked = request.method == "PROPFIND" && request.headers["depth"] != "0";
+            let is_deep = request.path.starts_with("/place/containers/0");
+            (is_asked && is_deep && is_failing()).then_some((503, Vec::new()))
+        }));
+        let store = store(server);
+        for number in 0..40 {
+            store
+                .put(&key(ObjectKind::Container, number), b"x")
+                .unwrap();
+        }
+        let mut listed = BTreeSet::new();
+        let outcome = store.list(ObjectKind::Container, &mut |id, bytes| {
+            assert_eq!(bytes, 1);
+            listed.insert(id);
+        });
+        assert_eq!(outcome.is_ok(), succeeds, "{outcome:?}");
+        assert_eq!(listed.len() == 40, succeeds, "{}", listed.len());
+    }
+}
+
+#[test]
+fn what_is_not_found_in_the_middle_of_a_listing_is_no_end() {
+    let page = "<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>true</IsTruncated>\
+        <NextContinuationToken>next</NextContinuationToken></ListBucketResult>";
+    let missing = "<Error><Code>NoSuchBucket</Code><Message>gone</Message></Error>";
+    let server = fake_server::start(Box::new(move |request| {
+        match request.path.contains("continuation-token=next") {
+            true => (404, missing.as_bytes().to_vec()),
+            false => (200, page.as_bytes().to_vec()),
+        }
+    }));
+    let store = support::store_with(
+        &format!("http://{server}"),
+        "place",
+        RemoteSettings::default(),
+    );
+    for kind in [ObjectKind::Container, ObjectKind::Snapshot] {
+        let error = store.list(kind, &mut |_, _| {}).unwrap_err();
+        assert!(matches!(error, StoreError::Io { .. }), "{error}");
     }
 }
