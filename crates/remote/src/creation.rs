@@ -70,7 +70,10 @@ impl RemoteStore {
             match self.conditional_put(&path, bytes) {
                 Ok(ConditionalPut::Done) => return Ok(PutOutcome::Created),
                 Ok(ConditionalPut::Refused) => {
-                    let is_ours = is_unsure && self.holds(&path, bytes);
+                    let is_ours = is_unsure
+                        && self
+                            .holds(&path, bytes)
+                            .map_err(|error| self.error("write", key, &error))?;
                     return Ok(match is_ours {
                         true => PutOutcome::Created,
                         false => PutOutcome::Exists,
@@ -94,11 +97,6 @@ impl RemoteStore {
             }
         }
         unreachable!("the last attempt returns")
-    }
-
-    fn holds(&self, path: &str, bytes: &[u8]) -> bool {
-        let found = self.wait(self.operator().read(path));
-        found.is_ok_and(|found| found.to_vec() == bytes)
     }
 
     fn conditional_put(&self, path: &str, bytes: &[u8]) -> opendal::Result<ConditionalPut> {

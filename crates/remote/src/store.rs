@@ -349,6 +349,19 @@ impl ObjectStore for RemoteStore {
         self.create_once(key, bytes)
     }
 
+    fn replace(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
+        if self.writes_whole {
+            return self.put(key, bytes);
+        }
+        self.before_upload(bytes.len() as u64);
+        let _turn = self.gate.enter();
+        self.count(|counts| {
+            counts.puts += 1;
+            counts.put_bytes += bytes.len() as u64;
+        });
+        self.replace_renamed(key, bytes)
+    }
+
     fn persist(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
         self.count(|counts| counts.persists += keys.len() as u64);
         if keys.len() > ASKED_ONE_BY_ONE {

@@ -13,8 +13,12 @@ use engine::object::{ObjectId, ObjectKey, StoreError};
 use opendal::{Buffer, ErrorKind};
 
 use crate::claims::random_part;
+use crate::error::{RemoteError, Subject};
 use crate::operators::RemoteSettings;
 use crate::store::{RemoteStore, TEMPORARY_DIRECTORY};
+
+/// How often an object is renamed into the place of another that has gone.
+const REPLACING_RENAMES: u32 = 4;
 
 /// Tries of one operation that are repeated here, as the library's layer does it elsewhere.
 pub(crate) struct Tries<'a> {
@@ -70,6 +74,57 @@ impl RemoteStore {
             self.discard(&temporary);
         }
         published
+    }
+
+    /// Puts an object in the place of another. A server that renames over a file may remove that file first, and fail
+    /// then: so nothing is cleaned up after a failure, and where the object is missing, the rename is tried again.
+    pub(crate) fn replace_renamed(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
+        let temporary = self.put_temporary(key, bytes)?;
+        let path = key.to_string();
+        let mut delay = self.settings().retry_delay;
+        for renames_left in (0..REPLACING_RENAMES).rev() {
+            let Err(error) = self.wait(self.operator().rename(&temporary, &path)) else {
+                return Ok(());
+            };
+            match self.holds(&path, bytes) {
+                Ok(true) => {
+                    self.discard(&temporary);
+                    return Ok(());
+                }
+                Err(missing) if missing.kind() == ErrorKind::NotFound && renames_left > 0 => {}
+                _ => return Err(self.replacing_error(key, &temporary, &error)),
+            }
+            thread::sleep(delay);
+            delay = (delay * 2).min(self.settings().retry_delay_max);
+        }
+        unreachable!("the last rename returns")
+    }
+
+    fn replacing_error(
+        &self,
+        key: &ObjectKey,
+        temporary: &str,
+        error: &opendal::Error,
+    ) -> StoreError {
+        let failed = RemoteError::of(error);
+        let message = format!(
+            "{failed}; what was to be written lies whole in {temporary}: should {key} be missing, rename that to {key}"
+        );
+        Subject {
+            action: "write",
+            subject: key.to_string(),
+            location: self.shown(),
+        }
+        .failed(RemoteError::new(failed.kind, message))
+    }
+
+    /// Has an object these bytes?
+    pub(crate) fn holds(&self, path: &str, bytes: &[u8]) -> opendal::Result<bool> {
+        let there = self.wait(self.operator().stat(path))?;
+        if there.content_length() != bytes.len() as u64 {
+            return Ok(false);
+        }
+        Ok(self.wait(self.operator().read(path))?.to_vec() == bytes)
     }
 
     /// Puts what shall be an object under another name, which is returned: all of it.

@@ -8,11 +8,12 @@ mod support;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use engine::object::{ObjectId, ObjectKey, ObjectKind, ObjectStore as _, StoreError};
-use remote::{Location, RemoteSettings, RemoteStore};
+use remote::{CachingStore, Location, RemoteSettings, RemoteStore};
 use support::fake_server::{self, Files, Request, start_webdav};
 
 fn store(server: SocketAddr) -> RemoteStore {
@@ -147,5 +148,38 @@ fn what_is_not_found_in_the_middle_of_a_listing_is_no_end() {
     for kind in [ObjectKind::Container, ObjectKind::Snapshot] {
         let error = store.list(kind, &mut |_, _| {}).unwrap_err();
         assert!(matches!(error, StoreError::Io { .. }), "{error}");
+    }
+}
+
+#[test]
+fn what_replaces_an_object_is_never_lost() {
+    for (fails, succeeds) in [(7, true), (u32::MAX, false)] {
+        let is_failing = first(fails);
+        let (server, files) = start_webdav(Box::new(move |request, files| {
+            if request.method != "MOVE" || !request.headers["destination"].ends_with("/config") {
+                return None;
+            }
+            // What was there goes first.
+            files.files.remove("/place/config");
+            is_failing().then_some((503, Vec::new()))
+        }));
+        let store = store(server);
+        let old = b"old".to_vec();
+        let config = "/place/config".to_owned();
+        files.lock().unwrap().files.insert(config.clone(), old);
+        let directory = tempfile::TempDir::new().unwrap();
+        let store = CachingStore::new(Arc::new(store), directory.path(), 1 << 20).unwrap();
+        let outcome = store.replace(&ObjectKey::CONFIG, b"new");
+        let files = files.lock().unwrap();
+        let there = names(&files);
+        assert!(files.files.values().all(|bytes| bytes == b"new"));
+        assert_eq!(there.len(), 1, "{there:?}");
+        match outcome {
+            Ok(()) => assert!(succeeds && there[0] == config),
+            Err(error) => {
+                let kept = there[0].strip_prefix("/place/").unwrap();
+                assert!(!succeeds && error.to_string().contains(kept), "{error}");
+            }
+        }
     }
 }

@@ -205,6 +205,14 @@ impl ObjectStore for CachingStore {
         Ok(outcome)
     }
 
+    fn replace(&self, key: &ObjectKey, bytes: &[u8]) -> Result<(), StoreError> {
+        // What is replaced is what no copy is kept of; should there be one, it is of the old object.
+        self.directory.forget(key);
+        self.inner.replace(key, bytes)?;
+        self.note_put(key);
+        Ok(())
+    }
+
     fn persist(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
         self.inner.persist(keys)
     }

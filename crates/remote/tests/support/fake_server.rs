@@ -45,10 +45,11 @@ fn converse(mut client: TcpStream, handler: &Handler) {
         let length = body.len();
         let head = format!("HTTP/1.1 {status} X\r\n{kind}Content-Length: {length}\r\n\r\n");
         let is_head = request.method == "HEAD";
-        let sent = client
-            .write_all(head.as_bytes())
-            .and_then(|()| client.write_all(if is_head { b"" } else { &body }));
-        if sent.is_err() {
+        let mut answer = head.into_bytes();
+        if !is_head {
+            answer.extend(body);
+        }
+        if client.write_all(&answer).is_err() {
             return;
         }
     }
