@@ -241,7 +241,7 @@ impl RemoteStore {
 
     /// Reads a range; what is shorter than it should be is no content. Returns the bytes and the length
     /// of the whole object, where the server tells that along the way.
-    fn read(&self, key: &ObjectKey, range: BytesRange, limit_bytes: u64) -> opendal::Result<Read> {
+    fn read(&self, key: &ObjectKey, range: BytesRange, limit: Limit) -> opendal::Result<Read> {
         let path = key.to_string();
         self.wait(async {
             let reader = self.operator().reader(&path).await?;
@@ -251,14 +251,26 @@ impl RemoteStore {
                 Err(error) if error.kind() == ErrorKind::Unsupported => None,
                 Err(error) => return Err(error),
             };
-            if let Some(object_bytes) = object_bytes.filter(|bytes| *bytes > limit_bytes) {
+            if let (Limit::Object(limit_bytes), Some(object_bytes)) = (limit, object_bytes)
+                && object_bytes > limit_bytes
+            {
                 return Ok(Read::TooLong(object_bytes));
             }
             let mut bytes = Vec::new();
             while let Some(piece) = stream.try_next().await? {
-                if bytes.len() as u64 + piece.len() as u64 > limit_bytes {
-                    let stat = self.operator().stat(&path).await?;
-                    return Ok(Read::TooLong(stat.content_length()));
+                let bytes_here = bytes.len() as u64 + piece.len() as u64;
+                match limit {
+                    Limit::Object(limit_bytes) if bytes_here > limit_bytes => {
+                        let stat = self.operator().stat(&path).await?;
+                        return Ok(Read::TooLong(stat.content_length()));
+                    }
+                    // A server that takes no notice of ranges sends all it has.
+                    Limit::Range(wanted) if bytes_here > wanted => {
+                        let message =
+                            format!("the server sends more than the {wanted} bytes asked for");
+                        return Err(opendal::Error::new(ErrorKind::Unexpected, message));
+                    }
+                    _ => {}
                 }
                 for part in piece {
                     bytes.extend_from_slice(&part);
@@ -291,6 +303,15 @@ impl RemoteStore {
         }
         Ok(())
     }
+}
+
+/// How much a read may bring.
+#[derive(Clone, Copy)]
+enum Limit {
+    /// The object is at most so long.
+    Object(u64),
+    /// The range is so long; the object may be longer.
+    Range(u64),
 }
 
 /// What a read brought.
@@ -375,7 +396,7 @@ impl ObjectStore for RemoteStore {
     fn get(&self, key: &ObjectKey, limit_bytes: u64) -> Result<Vec<u8>, StoreError> {
         self.count(|counts| counts.gets += 1);
         let turn = self.gate.enter();
-        let read = self.read(key, BytesRange::new(0, None), limit_bytes);
+        let read = self.read(key, BytesRange::new(0, None), Limit::Object(limit_bytes));
         drop(turn);
         match read.map_err(|error| self.error("read", key, &error))? {
             Read::TooLong(object_bytes) => Err(StoreError::TooLong {
@@ -420,7 +441,7 @@ impl ObjectStore for RemoteStore {
             };
         }
         let range = BytesRange::new(offset, Some(length as u64));
-        match self.read(key, range, u64::MAX) {
+        match self.read(key, range, Limit::Range(length as u64)) {
             Ok(Read::Bytes { bytes, .. }) if bytes.len() == length => {
                 self.download.wait_for(length as u64);
                 self.count(|counts| counts.range_bytes += length as u64);
@@ -447,7 +468,7 @@ impl ObjectStore for RemoteStore {
         // The library's SFTP takes "the last bytes" for the first; WebDAV servers may know no such thing.
         if length > 0 && self.writes_whole {
             let range = BytesRange::suffix(length.min(TAIL_BYTES_MAX) as u64);
-            match self.read(key, range, u64::MAX) {
+            match self.read(key, range, Limit::Range(length as u64)) {
                 Ok(Read::Bytes {
                     bytes,
                     object_bytes: Some(object_bytes),
@@ -513,7 +534,7 @@ impl RemoteStore {
             return Ok(tail);
         }
         let range = BytesRange::new(object_bytes - wanted, Some(wanted));
-        match self.read(key, range, u64::MAX) {
+        match self.read(key, range, Limit::Range(wanted)) {
             Ok(Read::Bytes { bytes, .. }) if bytes.len() as u64 == wanted => {
                 self.download.wait_for(wanted);
                 self.count(|counts| counts.tail_bytes += wanted);

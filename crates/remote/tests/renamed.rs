@@ -183,3 +183,21 @@ fn what_replaces_an_object_is_never_lost() {
         }
     }
 }
+
+#[test]
+fn a_server_that_ignores_ranges_takes_no_memory() {
+    const OBJECT_BYTES: usize = 32 << 20;
+    let server = fake_server::start(Box::new(|_| (200, vec![7; OBJECT_BYTES])));
+    let store = support::store_with(
+        &format!("http://{server}"),
+        "place",
+        RemoteSettings::default(),
+    );
+    let key = key(ObjectKind::Container, 1);
+    for error in [
+        store.get_range(&key, 0, 10).unwrap_err(),
+        store.get_tail(&key, 10).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("more"), "{error}");
+    }
+}
