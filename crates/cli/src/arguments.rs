@@ -63,7 +63,7 @@ First steps:
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArguments {
     /// The repository: a directory, or an address on a server such as s3:BUCKET/PREFIX,
-    /// s3:https://HOST/BUCKET/PREFIX, sftp:USER@HOST:PATH or webdav:https://HOST/PATH
+    /// s3:https://HOST/BUCKET/PREFIX, sftp:USER@HOST:/PATH or webdav:https://HOST/PATH
     #[arg(
         short,
         long,

@@ -36,7 +36,7 @@ pub enum Address {
     Sftp {
         /// `[user@]host` or `ssh://[user@]host:port`, as `ssh` takes it.
         host: String,
-        /// The directory: absolute, or below where the server lets one in.
+        /// The directory, from the root that the server shows: begins with `/`.
         path: String,
     },
     /// A collection of a WebDAV server.
@@ -93,7 +93,7 @@ const S3_FORM: (&str, &str) = (
     "s3:https://s3.example.org/backups/laptop",
 );
 const SFTP_FORM: (&str, &str) = (
-    "sftp:[USER@]HOST:PATH or sftp://[USER@]HOST[:PORT]/PATH",
+    "sftp:[USER@]HOST:/PATH or sftp://[USER@]HOST[:PORT]/PATH",
     "sftp:me@nas.example.org:/backups/laptop",
 );
 const WEBDAV_FORM: (&str, &str) = (
@@ -290,6 +290,14 @@ fn sftp(rest: &str) -> Result<Address, LocationError> {
     if trimmed.is_empty() {
         return Err(form("the path is missing", SFTP_FORM));
     }
+    // The library would take `backups` for `/backups`, not for what lies in the home directory, as `scp` does.
+    if !trimmed.starts_with('/') {
+        let reason = format!(
+            "the path {trimmed} is relative; write it from the root of the server, as in /home/USER/{}",
+            trimmed.trim_start_matches("~/")
+        );
+        return Err(form(&reason, SFTP_FORM));
+    }
     if trimmed.split('/').any(|part| part == "..") {
         return Err(form("the path has a relative part", SFTP_FORM));
     }
@@ -326,7 +334,7 @@ mod tests {
             "s3:https://host:9000/bucket",
             "s3:http://127.0.0.1:9000/bucket/a/b",
             "sftp:me@host:/a/b",
-            "sftp:host:a",
+            "sftp:host:/a",
             "sftp://me@host:2222/a/b",
             "webdav:https://host/dav/a",
             "gcs:bucket/a",
@@ -357,6 +365,9 @@ mod tests {
             "s3:bucket/a//b",
             "sftp:host",
             "sftp:host:",
+            "sftp:host:a",
+            "sftp:me@host:~/a/b",
+            "sftp:host:./a",
             "sftp:-oProxyCommand=x:/a",
             "sftp:me@-oProxyCommand=x:/a",
             "sftp://host",
