@@ -96,11 +96,13 @@ pub(crate) fn create<N: Names>(
         let own = format!("{directory}/{}", ObjectId::random());
         names.put(&own, b"").map_err(ClaimError::Server)?;
         let outcome = attempt(names, name, &directory, &own, &put);
-        names.delete(&own).map_err(ClaimError::Server)?;
+        let withdrawn = names.delete(&own);
         match outcome.map_err(ClaimError::Server)? {
+            // The object is there, which is looked for before claims: one that stays is in nobody's way.
             Attempt::Over(outcome) => return Ok(outcome),
             Attempt::Seen(claim) => other = claim,
         }
+        withdrawn.map_err(ClaimError::Server)?;
         names.pause(random_part(wait_max));
         wait_max = (wait_max * 2).min(WAIT_MAX);
     }
@@ -151,6 +153,8 @@ mod tests {
         manner: Manner,
         /// Whether clients look for claims of others: not, to see that tests notice.
         blind: bool,
+        /// Whether claims can be deleted.
+        keeps: bool,
     }
 
     #[derive(Clone, Copy, PartialEq)]
@@ -166,6 +170,7 @@ mod tests {
                 objects: Mutex::default(),
                 manner,
                 blind: false,
+                keeps: false,
             }
         }
 
@@ -206,6 +211,9 @@ mod tests {
         }
 
         fn delete(&self, name: &str) -> Result<(), String> {
+            if self.keeps {
+                return Err("denied".to_owned());
+            }
             crate::lock(&self.objects).remove(name);
             Ok(())
         }
@@ -285,6 +293,17 @@ mod tests {
         let put = || server.put("config", b"x");
         assert_eq!(create(&server, "config", put), Ok(PutOutcome::Created));
         let put = || panic!("it is there");
+        assert_eq!(create(&server, "config", put), Ok(PutOutcome::Exists));
+    }
+
+    #[test]
+    fn a_claim_that_cannot_be_deleted_does_not_undo_the_creation() {
+        let server = Server {
+            keeps: true,
+            ..Server::new(Manner::Ignoring)
+        };
+        let put = || server.put("config", b"x");
+        assert_eq!(create(&server, "config", put), Ok(PutOutcome::Created));
         assert_eq!(create(&server, "config", put), Ok(PutOutcome::Exists));
     }
 
